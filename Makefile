@@ -1,0 +1,80 @@
+# Every target works from a fresh clone with Python, make and a shell, whatever environment is active.
+# An environment is a folder .venv-NAME, made again when pyproject.toml or its constraints change.
+
+PYTHON ?= python3
+JOBS ?= 2
+.DEFAULT_GOAL := help
+
+# -qq: a thousand lines of downloads hide the one that failed.
+PIP_INSTALL = -m pip install -qq --no-input --disable-pip-version-check
+PYTEST = -m pytest -n $(JOBS)
+SAMPLE = sample_traces/dlrm_2rank
+PINS = constraints.txt constraints-hta.txt
+
+TEST_ENV = .venv-test
+DEMO_ENV = .venv-demo
+LOWEST_ENV = .venv-lowest
+TRACEINSIGHT_ENV = .venv-traceinsight
+
+.PHONY: help demo test lint types unit test-hta test-lowest clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
+
+demo: $(DEMO_ENV)/.installed ## install without torch, then replay the sample job and ask three questions of it
+	@printf '\n== What did the job record? (tracereplay info)\n\n'
+	@$(DEMO_ENV)/bin/tracereplay info $(SAMPLE)
+	@printf '\n== Does a replay on the recorded hardware give the recorded step back? (tracereplay replay)\n\n'
+	@$(DEMO_ENV)/bin/tracereplay replay $(SAMPLE)
+	@printf '\n== How long would a step take if each all-to-all took half its time? (tracereplay whatif)\n\n'
+	@$(DEMO_ENV)/bin/tracereplay whatif $(SAMPLE) --scale 'collective:all_to_all=0.5x'
+	@printf '\n== Where does the step time go, and who waits for whom? (tracereplay attribute)\n\n'
+	@$(DEMO_ENV)/bin/tracereplay attribute $(SAMPLE)
+
+test: lint types unit ## everything that must pass: lint, types, all tests; the last line counts what was skipped
+
+lint: $(TEST_ENV)/.installed ## ruff's rules and format, and who may import whom
+	$(TEST_ENV)/bin/ruff check --no-cache .
+	$(TEST_ENV)/bin/ruff format --no-cache --check .
+	$(TEST_ENV)/bin/lint-imports --no-cache
+
+types: $(TEST_ENV)/.installed ## mypy strict on a clean cache (an old cache keeps errors of packages that went away)
+	$(TEST_ENV)/bin/mypy --no-incremental
+
+unit: $(TEST_ENV)/.installed ## the tests alone, in random order
+	$(TEST_ENV)/bin/python $(PYTEST) --junit-xml=build/tests.xml
+	@$(TEST_ENV)/bin/python .ci/skipped.py build/tests.xml
+
+test-hta: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## the cross-check against HTA under both of its names
+	$(TEST_ENV)/bin/python $(PYTEST) --junit-xml=build/hta.xml tests/hta
+	$(TRACEINSIGHT_ENV)/bin/python $(PYTEST) --junit-xml=build/traceinsight.xml tests/hta
+	@$(TEST_ENV)/bin/python .ci/skipped.py build/hta.xml build/traceinsight.xml
+
+test-lowest: $(LOWEST_ENV)/.installed ## the tests on the lowest versions that pyproject.toml allows, without torch and HTA
+	$(LOWEST_ENV)/bin/python $(PYTEST) --junit-xml=build/lowest.xml
+	@$(LOWEST_ENV)/bin/python .ci/skipped.py build/lowest.xml
+
+clean: ## remove the environments, build results and caches that these targets made
+	rm -rf $(TEST_ENV) $(DEMO_ENV) $(LOWEST_ENV) $(TRACEINSIGHT_ENV) build dist
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find tracereplay collectors analyzers tests -name __pycache__ -prune -exec rm -rf {} +
+
+$(TEST_ENV)/.installed: pyproject.toml $(PINS)
+	$(PYTHON) -m venv $(TEST_ENV)
+	$(TEST_ENV)/bin/python $(PIP_INSTALL) $(addprefix -c ,$(PINS)) --editable '.[test,lint,collect,hta]'
+	@touch $@
+
+$(DEMO_ENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DEMO_ENV)
+	$(DEMO_ENV)/bin/python $(PIP_INSTALL) -c constraints.txt --editable .
+	@touch $@
+
+$(TRACEINSIGHT_ENV)/.installed: pyproject.toml $(PINS)
+	$(PYTHON) -m venv $(TRACEINSIGHT_ENV)
+	$(TRACEINSIGHT_ENV)/bin/python $(PIP_INSTALL) $(addprefix -c ,$(PINS)) --editable '.[test]' traceinsight
+	@touch $@
+
+$(LOWEST_ENV)/.installed: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(LOWEST_ENV)
+	$(LOWEST_ENV)/bin/python $(PIP_INSTALL) -c constraints-lowest.txt --only-binary :all: --editable '.[test]'
+	@touch $@

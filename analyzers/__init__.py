@@ -1,0 +1,1 @@
+"""Schedules become findings: plain functions, one file a question."""

@@ -1,0 +1,57 @@
+"""A recording's manifest: in, a job and what its run was like; out, a Manifest with no path and no secret in it."""
+
+import platform
+from datetime import UTC, datetime
+
+from tracereplay import __version__
+from tracereplay.collectors.host import read_clock, read_host
+from tracereplay.collectors.job import DlrmJob
+from tracereplay.collectors.order import trace_name
+from tracereplay.manifest import Manifest, RankRecord, WorkloadValue
+
+
+def describe(job: DlrmJob, host: str, pids: dict[int, int], torch_version: str) -> Manifest:
+    """The manifest of a run on this machine whose rank r had the process id ``pids[r]``."""
+    numbers = tuple(range(job.warmup_steps, job.warmup_steps + job.steps))
+    return Manifest(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        world_size=job.ranks,
+        backend="gloo",
+        clock=read_clock(),
+        hosts=(read_host(host),),
+        ranks=tuple(
+            RankRecord(rank=rank, trace=trace_name(rank), host=host, pid=pid, steps=numbers)
+            for rank, pid in sorted(pids.items())
+        ),
+        versions={"python": platform.python_version(), "torch": torch_version, "tracereplay": __version__},
+        workload=_workload(job),
+        tracer={
+            "profiler": "torch.profiler",
+            "activities": "cpu",
+            "record_shapes": True,
+            "with_stack": False,
+            "profile_memory": False,
+            "warmup_steps": job.warmup_steps,
+        },
+    )
+
+
+def _workload(job: DlrmJob) -> dict[str, WorkloadValue]:
+    config = job.config
+    slow = job.slow_peer
+    return {
+        "model": "dlrm",
+        "bottom": config.bottom,
+        "top": config.top,
+        "dim": config.dim,
+        "table_rows": config.table_rows,
+        "poolings": config.poolings,
+        "table_ranks": job.plan,
+        "batch_per_rank": job.batch_per_rank,
+        "warmup_steps": job.warmup_steps,
+        "steps": job.steps,
+        "seed": job.seed,
+        "learning_rate": job.learning_rate,
+        "slow_rank": None if slow is None else slow.rank,
+        "slow_ms": None if slow is None else slow.delay_ms,
+    }

@@ -1,0 +1,132 @@
+"""Record a DLRM run with one process for each rank: in, a CollectRequest; out, a folder of traces and its manifest."""
+
+import os
+import re
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import FrameType
+
+from tracereplay.collectors.describe import describe
+from tracereplay.collectors.host import usable_cores
+from tracereplay.collectors.job import DlrmJob
+from tracereplay.collectors.order import WorkerOrder, trace_name, write_order
+from tracereplay.collectors.processes import follow, running
+from tracereplay.collectors.protocol import Kind, Message
+from tracereplay.errors import CollectError
+from tracereplay.manifest import FILE_NAME, Manifest, write_manifest
+
+_OWN_TRACE = re.compile(r"rank\d+\.json\.gz")
+_ANY_TRACE = re.compile(r".*\.json(\.gz|\.zst|\.zip)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectRequest:
+    """A job, the folder for its traces, and the name under which the host is recorded (None: its own)."""
+
+    job: DlrmJob
+    folder: Path
+    host_name: str | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a run left behind; ``steps`` are the traced ones, ``warnings`` what the workers wrote to stderr."""
+
+    folder: Path
+    manifest: Manifest
+    trace_bytes: dict[int, int]
+    steps: tuple[Message, ...]
+    warnings: tuple[str, ...]
+
+
+def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None]) -> Recording:
+    """Run the job to its end and write the manifest last; ``on_message`` is told what each worker says.
+
+    Raises:
+        CollectError: torch is missing, the folder is taken or cannot be written, or a rank died. Traces of ranks that
+            had finished stay; no process of the run does.
+    """
+    torch_version = _torch_version()
+    _prepare(request.folder, force=request.force)
+    job = request.job
+    host = request.host_name or socket.gethostname()
+    with (
+        _terminate_as_exit(),
+        tempfile.TemporaryDirectory(prefix="tracereplay-") as scratch,
+        tempfile.TemporaryDirectory(prefix=".partial-", dir=request.folder) as partial,
+    ):
+        order = WorkerOrder(
+            job=job,
+            folder=str(request.folder.absolute()),
+            partial=str(Path(partial).absolute()),
+            rendezvous=str(Path(scratch) / "rendezvous"),
+            host=host,
+            threads=max(1, usable_cores() // job.ranks),
+            launcher_pid=os.getpid(),
+        )
+        order_file = Path(scratch) / "order.json"
+        write_order(order, order_file)
+        with running(order_file, job.ranks) as workers:
+            messages = follow(workers, on_message)
+            warnings = tuple(f"rank {worker.rank}: {line}" for worker in workers for line in worker.tail)
+    pids = {message.rank: message.pid for message in messages if message.kind is Kind.READY}
+    manifest = describe(job, host, pids, torch_version)
+    write_manifest(manifest, request.folder / FILE_NAME)
+    return Recording(
+        folder=request.folder,
+        manifest=manifest,
+        trace_bytes={rank: (request.folder / trace_name(rank)).stat().st_size for rank in sorted(pids)},
+        steps=tuple(row for row in messages if row.step is not None and row.step >= job.warmup_steps),
+        warnings=warnings,
+    )
+
+
+def _torch_version() -> str:
+    """The installed torch, found without importing it: the launcher itself never needs it."""
+    try:
+        return version("torch")
+    except PackageNotFoundError as error:
+        raise CollectError("recording a DLRM needs torch", hint="pip install 'tracereplay[collect]'") from error
+
+
+def _prepare(folder: Path, *, force: bool) -> None:
+    """Make ``folder`` ready; with ``force`` an earlier recording in it goes, so that no rank of it is left over."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = sorted(path.name for path in folder.iterdir() if _ANY_TRACE.fullmatch(path.name))
+        if names and not force:
+            raise CollectError(
+                f"the folder already holds {names[0]}", where=str(folder), hint="choose another --out or pass --force"
+            )
+        for name in names:
+            if name == FILE_NAME or _OWN_TRACE.fullmatch(name):
+                (folder / name).unlink()
+    except OSError as error:
+        raise CollectError(
+            f"cannot write there ({error.strerror})", where=str(folder), hint="choose another --out"
+        ) from error
+
+
+@contextmanager
+def _terminate_as_exit() -> Iterator[None]:
+    """Let SIGTERM unwind the stack like Ctrl-C does, so that workers and temporary folders go first."""
+    if threading.current_thread() is not threading.main_thread():  # Python sets handlers in the main thread only
+        yield
+        return
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)  # the shell's code for a process ended by this signal
+
+    previous = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,146 @@
+"""The worker processes of one recording: in, an order file; out, their messages in order of arrival, or a CollectError.
+
+Only processes started here are ever signalled, each through its own handle.
+"""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tracereplay.collectors.protocol import Kind, Message
+from tracereplay.errors import CollectError
+
+# libkineto announces the start and stop of each recording on stderr, whatever its log level.
+_NOISE = re.compile(r"USDT:.*|.*profiler_(start|stop)|\s*")
+_TAIL_LINES = 20
+_TAIL_IN_MESSAGE = 2
+_GRACE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One running rank. ``tail`` fills with the last lines of its stderr, ``inbox`` is shared by all ranks."""
+
+    rank: int
+    process: subprocess.Popen[str]
+    inbox: "queue.SimpleQueue[tuple[int, Message | None]]"
+    tail: deque[str]
+    stderr_reader: threading.Thread
+
+
+@contextmanager
+def running(order_file: Path, ranks: int) -> Iterator[tuple[Worker, ...]]:
+    """Worker processes for all ranks; none of them is left when the block ends, however it ends."""
+    inbox: queue.SimpleQueue[tuple[int, Message | None]] = queue.SimpleQueue()
+    workers: list[Worker] = []
+    try:
+        for rank in range(ranks):
+            workers.append(_start(order_file, rank, inbox))
+        yield tuple(workers)
+    finally:
+        _stop(workers)
+
+
+def follow(workers: tuple[Worker, ...], on_message: Callable[[Message], None]) -> list[Message]:
+    """Pass on what the workers say until all of them have ended well.
+
+    Raises:
+        CollectError: a rank failed or ended before its trace was written; the message names the first one.
+    """
+    messages: list[Message] = []
+    open_ranks = {worker.rank for worker in workers}
+    while open_ranks:
+        rank, message = workers[0].inbox.get()
+        if message is None:
+            _check_end(workers[rank], messages)
+            open_ranks.discard(rank)
+        elif message.kind is Kind.FAILED:
+            raise _death_of(workers[rank])
+        else:
+            messages.append(message)
+            on_message(message)
+    return messages
+
+
+def _start(order_file: Path, rank: int, inbox: "queue.SimpleQueue[tuple[int, Message | None]]") -> Worker:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tracereplay.collectors.worker", str(order_file), str(rank)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=_environment(),
+        start_new_session=True,  # a Ctrl-C reaches the launcher alone, which then ends its workers in order
+    )
+    tail: deque[str] = deque(maxlen=_TAIL_LINES)
+    stderr_reader = threading.Thread(target=_read_stderr, args=(process.stderr, tail), daemon=True)
+    stderr_reader.start()
+    threading.Thread(target=_read_stdout, args=(process.stdout, rank, inbox), daemon=True).start()
+    return Worker(rank, process, inbox, tail, stderr_reader)
+
+
+def _environment() -> dict[str, str]:
+    """The launcher's environment with gloo on the loopback device, which every host has and no firewall blocks."""
+    loopback = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+    return loopback | dict(os.environ)
+
+
+def _read_stdout(stream: IO[str], rank: int, inbox: "queue.SimpleQueue[tuple[int, Message | None]]") -> None:
+    with stream:
+        for line in stream:
+            message = Message.from_line(line)
+            if message is not None:
+                inbox.put((rank, message))
+    inbox.put((rank, None))
+
+
+def _read_stderr(stream: IO[str], tail: deque[str]) -> None:
+    with stream:
+        tail.extend(line.strip() for line in stream if not _NOISE.fullmatch(line.rstrip("\n")))
+
+
+def _check_end(worker: Worker, messages: list[Message]) -> None:
+    traced = any(row.rank == worker.rank and row.kind is Kind.TRACED for row in messages)
+    if worker.process.wait() != 0 or not traced:
+        raise _death_of(worker)
+    worker.stderr_reader.join()
+
+
+def _death_of(worker: Worker) -> CollectError:
+    """The error that names ``worker``, how it ended and what it said last."""
+    try:
+        code = worker.process.wait(_GRACE_S)
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    except subprocess.TimeoutExpired:
+        how = "failed and does not end"
+    worker.stderr_reader.join(_GRACE_S)
+    last_words = " | ".join(list(worker.tail)[-_TAIL_IN_MESSAGE:]) or "it wrote nothing to stderr"
+    return CollectError(
+        f"rank {worker.rank} (pid {worker.process.pid}) {how}: {last_words}",
+        hint="the other ranks were ended; traces already written are whole",
+    )
+
+
+def _stop(workers: list[Worker]) -> None:
+    """End what still runs: politely, then not."""
+    for worker in workers:
+        if worker.process.poll() is None:
+            worker.process.terminate()
+    for worker in workers:
+        try:
+            worker.process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            worker.process.kill()
+            worker.process.wait()
+        worker.stderr_reader.join(_GRACE_S)

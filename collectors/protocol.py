@@ -1,0 +1,40 @@
+"""What a worker tells its launcher: in, one fact of a rank; out, one line of JSON on the worker's standard output."""
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Self
+
+
+class Kind(StrEnum):
+    """The four things a worker says, in this order; FAILED may come at any time and is the last."""
+
+    READY = "ready"
+    STEP = "step"
+    TRACED = "traced"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line of a worker. ``step`` and what follows are set on STEP only; step numbers are the profiler's."""
+
+    kind: Kind
+    rank: int
+    pid: int
+    step: int | None = None
+    wall_ns: int | None = None
+    loss: float | None = None
+
+    def to_line(self) -> str:
+        """The message as a line, with its end."""
+        return json.dumps(asdict(self)) + "\n"
+
+    @classmethod
+    def from_line(cls, line: str) -> Self | None:
+        """The message of a line, or None where a library wrote the line."""
+        try:
+            raw = json.loads(line)
+            return cls(**{**raw, "kind": Kind(raw["kind"])})
+        except (ValueError, TypeError, KeyError):
+            return None

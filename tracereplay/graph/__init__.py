@@ -1,0 +1,1 @@
+"""Event tables become a dependency graph: in, Job; out, DependencyGraph."""

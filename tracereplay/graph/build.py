@@ -1,0 +1,298 @@
+"""Build the dependency graph of a job: in, a Job; out, a DependencyGraph.
+
+The stages, each a function below: lay out every rank; apply the rules; join collectives over ranks; set lags and residues;
+order. A rule never sees another rule's edges.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracereplay.errors import TraceError
+from tracereplay.graph.draft import HostThread, RankDraft
+from tracereplay.graph.edges import Edges, Found, concat_edges
+from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
+from tracereplay.graph.lags import population, residues, typical_lags
+from tracereplay.graph.layout import lay_out, step_of_time
+from tracereplay.graph.model import NO_RELEASE, Collective, Coverage, DependencyGraph, EdgeArrays, Nodes, StepSpan
+from tracereplay.graph.rules.autograd import autograd
+from tracereplay.graph.rules.collective import join_collectives
+from tracereplay.graph.rules.event_wait import event_wait
+from tracereplay.graph.rules.host_collective import host_collective
+from tracereplay.graph.rules.launch import launch
+from tracereplay.graph.rules.stream_order import stream_order
+from tracereplay.graph.rules.sync import sync
+from tracereplay.graph.rules.thread_order import thread_order
+from tracereplay.graph.tiling import Int64s
+from tracereplay.graph.topology import topological_order
+from tracereplay.trace.classify import WorkClass, class_of_role, classes_of_names
+from tracereplay.trace.job import Job
+from tracereplay.trace.schema import Role
+
+RANK_RULES: tuple[Callable[[RankDraft], Found], ...] = (thread_order, launch, stream_order, event_wait, sync, autograd)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What the stages have made so far."""
+
+    drafts: list[RankDraft]
+    found: list[Found]
+    collectives: tuple[Collective, ...]
+    edges: Edges
+    count: int
+
+
+def build_graph(job: Job, *, steps: frozenset[int] | None = None) -> DependencyGraph:
+    """The dependency graph of the job's whole steps; ``steps`` keeps those numbers only. Linear in events times log events.
+
+    Raises:
+        TraceError: a rank without a whole step, or ranks without a common one.
+    """
+    drafts: list[RankDraft] = []
+    for index, trace in enumerate(job.ranks):
+        drafts.append(lay_out(index, trace.table, drafts[-1].next_node if drafts else 0, steps))
+    _refuse_no_common_step(job, drafts)
+    found = [_merge([rule(draft) for rule in RANK_RULES]) for draft in drafts]
+    handed = host_collective(drafts)
+    found = [_merge([a, b]) for a, b in zip(found, handed, strict=True)]
+    base = drafts[-1].next_node
+    collectives, joined = join_collectives(job, drafts, base)
+    count = base + sum(c.rendezvous is not None for c in collectives)
+    parts = _Parts(drafts, found, collectives, concat_edges([*(f.edges for f in found), joined]), count)
+    return _assemble(job, parts)
+
+
+def _refuse_no_common_step(job: Job, drafts: list[RankDraft]) -> None:
+    common = set.intersection(*({s.number for s in d.marks.whole} for d in drafts))
+    if not common:
+        ranges = "; ".join(f"{d.table.path}: {sorted(s.number for s in d.marks.whole)}" for d in drafts[:4])
+        raise TraceError(f"the ranks have no whole step in common ({ranges})", hint="pass the ranks of one recording")
+
+
+def _merge(results: list[Found]) -> Found:
+    return Found(
+        concat_edges([r.edges for r in results]),
+        np.concatenate([r.own_node for r in results]),
+        np.concatenate([r.own_ns for r in results]),
+        sum(r.refuted for r in results),
+    )
+
+
+def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
+    on_device = any((~d.work.on_host).any() for d in parts.drafts)
+    nodes = _nodes(parts, host_carries_classes=not on_device)
+    edges, dropped = _acyclic(parts.edges, nodes)
+    end_ns = nodes.start_ns + nodes.dur_ns
+    lags = typical_lags(edges, nodes.start_ns, end_ns, population(nodes))
+    residue_ns, violations = residues(edges, lags, nodes.start_ns, end_ns)
+    pinned = np.ones(parts.count, np.bool_)
+    pinned[edges.dst] = False
+    nodes = _with_residues(nodes, residue_ns, np.where(pinned, nodes.start_ns, NO_RELEASE))
+    graph_edges = _by_destination(edges, lags, parts.count)
+    return DependencyGraph(
+        tables=tuple(t.table for t in job.ranks),
+        rank_numbers=tuple(t.rank for t in job.ranks),
+        nodes=nodes,
+        edges=graph_edges,
+        order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
+        parent_row=tuple(_parent_rows(draft) for draft in parts.drafts),
+        steps=tuple(span for draft in parts.drafts for span in _spans(draft, nodes)),
+        collectives=parts.collectives,
+        coverage=_coverage(parts, edges, pinned, (violations, dropped)),
+        host_carries_classes=not on_device,
+        warnings=_warnings(job, parts),
+    )
+
+
+def _nodes(parts: _Parts, *, host_carries_classes: bool) -> Nodes:
+    count = parts.count
+    columns = {name: np.full(count, -1, np.int64) for name in ("rank", "row", "start", "dur", "step", "collective", "call_row")}
+    kind, work_class = np.zeros(count, np.int8), np.zeros(count, np.int8)
+    for draft, found in zip(parts.drafts, parts.found, strict=True):
+        _fill_host(draft, columns, work_class, host_carries_classes)
+        columns["dur"][found.own_node] = np.minimum(columns["dur"][found.own_node], found.own_ns)
+        _fill_work(draft, columns, kind, work_class)
+        mine = slice(draft.threads[0].first_node if draft.threads else draft.first_work_node, draft.next_node)
+        columns["rank"][mine] = draft.index
+    for number, collective in enumerate(parts.collectives):
+        _fill_collective(number, collective, columns, kind, work_class)
+    nothing = np.zeros(count, np.int64)
+    return Nodes(
+        columns["rank"], kind, work_class, columns["row"], columns["start"], columns["dur"],
+        nothing, nothing, columns["step"], columns["collective"], columns["call_row"],
+    )  # fmt: skip
+
+
+def _fill_host(draft: RankDraft, columns: dict[str, Int64s], work_class: np.ndarray, carries: bool) -> None:
+    classes = classes_of_names(draft.table.names, operators=True)
+    for thread in draft.threads:
+        part = slice(thread.first_node, thread.first_node + thread.node_count)
+        tiling = thread.tiling
+        rows = np.where(tiling.owner >= 0, thread.rows[tiling.owner], -1)
+        columns["row"][part] = rows
+        columns["start"][part] = tiling.start_ns
+        columns["dur"][part] = tiling.end_ns - tiling.start_ns
+        columns["step"][part] = step_of_time(draft.marks.whole, tiling.start_ns)
+        if carries:
+            operator = (rows >= 0) & (draft.table.column("role")[rows] == Role.CPU_OP)
+            own = classes[draft.table.codes("name")[rows]]
+            # A c10d call is host work that enqueues; the collective itself is another task.
+            own = np.where(own == WorkClass.COLLECTIVE, int(WorkClass.OTHER), own)
+            work_class[part] = np.where(operator, own, int(WorkClass.HOST))
+
+
+def _fill_work(draft: RankDraft, columns: dict[str, Int64s], kind: np.ndarray, work_class: np.ndarray) -> None:
+    work, table = draft.work, draft.table
+    nodes, last = draft.work_node, draft.work_last_node
+    classes = classes_of_names(table.names, operators=False)[table.codes("name")[work.row]]
+    roles = table.column("role")[work.row]
+    for role in (Role.MEMCPY, Role.MEMSET):
+        classes = np.where(roles == role, int(class_of_role(role) or WorkClass.OTHER), classes)
+    steps = step_of_time(draft.marks.whole, _enqueued_ns(draft))
+    columns["row"][nodes] = columns["row"][last] = work.row
+    columns["call_row"][nodes] = columns["call_row"][last] = _call_rows(draft)
+    columns["start"][nodes] = columns["start"][last] = work.start_ns
+    columns["step"][nodes] = columns["step"][last] = steps
+    columns["dur"][nodes] = 0
+    columns["dur"][last] = work.end_ns - work.start_ns
+    kind[nodes] = np.where(work.collective, int(NodeKind.ARRIVAL), int(NodeKind.DEVICE))
+    kind[last] = np.where(work.collective, int(NodeKind.UNSPLIT), int(NodeKind.DEVICE))
+    work_class[nodes] = work_class[last] = np.where(work.collective, int(WorkClass.COLLECTIVE), classes)
+
+
+def _fill_collective(number: int, c: Collective, columns: dict[str, Int64s], kind: np.ndarray, work_class: np.ndarray) -> None:
+    columns["collective"][[*c.arrivals, *c.transfers]] = number
+    if c.rendezvous is None or c.transfer_ns is None:
+        return
+    meeting = max(c.start_ns)
+    kind[c.rendezvous] = int(NodeKind.RENDEZVOUS)
+    work_class[c.rendezvous] = int(WorkClass.COLLECTIVE)
+    columns["collective"][c.rendezvous] = number
+    columns["start"][c.rendezvous], columns["dur"][c.rendezvous] = meeting, 0
+    for node, end in zip(c.transfers, c.end_ns, strict=True):
+        # Ends differ by clock steps and wake-ups: a share cannot be longer than what is left after the rendezvous.
+        share = min(c.transfer_ns, max(end - meeting, 0))
+        kind[node] = int(NodeKind.TRANSFER)
+        columns["start"][node], columns["dur"][node] = end - share, share
+
+
+def _call_rows(draft: RankDraft) -> Int64s:
+    rows = np.full(len(draft.work), -1, np.int64)
+    for number, thread in enumerate(draft.threads):
+        mine = draft.work.call_thread == number
+        rows[mine] = thread.rows[draft.work.call_position[mine]]
+    return rows
+
+
+def _enqueued_ns(draft: RankDraft) -> Int64s:
+    calls = _call_rows(draft)
+    return np.where(calls >= 0, draft.table.column("ts_ns")[calls], draft.work.start_ns)
+
+
+def _parent_rows(draft: RankDraft) -> Int64s:
+    parents = np.full(len(draft.table), -1, np.int64)
+    for thread in draft.threads:
+        real = thread.rows >= 0
+        above = thread.tiling.parent
+        parents[thread.rows[real]] = np.where(above >= 0, thread.rows[above], -1)[real]
+    return parents
+
+
+def _with_residues(nodes: Nodes, residue_ns: Int64s, release_ns: Int64s) -> Nodes:
+    return Nodes(
+        nodes.rank, nodes.kind, nodes.work_class, nodes.row, nodes.start_ns, nodes.dur_ns,
+        release_ns, residue_ns, nodes.step, nodes.collective, nodes.call_row,
+    )  # fmt: skip
+
+
+def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:
+    """The edges without those that close a circle, and how many were dropped.
+
+    Edges that run with the recorded time cannot close a circle except among tasks of no length at one instant; so edges
+    that run against it are dropped first, and only where there is a circle.
+    """
+    kept = np.ones(len(edges), np.bool_)
+    for against in (nodes.start_ns[edges.dst] < nodes.start_ns[edges.src], edges.kind != EdgeKind.THREAD_ORDER):
+        order = topological_order(len(nodes), edges.src[kept], edges.dst[kept])
+        if order.size == len(nodes):
+            break
+        stuck = np.ones(len(nodes), np.bool_)
+        stuck[order] = False
+        kept &= ~(against & stuck[edges.dst] & stuck[edges.src])
+    picked = Edges(
+        edges.src[kept], edges.dst[kept], edges.kind[kept], edges.basis[kept], edges.from_start[kept], edges.lag_ns[kept]
+    )
+    return picked, int(np.count_nonzero(~kept))
+
+
+def _by_destination(edges: Edges, lags: Int64s, count: int) -> EdgeArrays:
+    order = np.lexsort((edges.src, edges.kind, edges.dst))
+    dst = edges.dst[order]
+    return EdgeArrays(
+        first=np.searchsorted(dst, np.arange(count + 1)).astype(np.int64),
+        src=edges.src[order],
+        dst=dst,
+        kind=edges.kind[order],
+        basis=edges.basis[order],
+        from_start=edges.from_start[order],
+        lag_ns=lags[order],
+    )
+
+
+def _spans(draft: RankDraft, nodes: Nodes) -> list[StepSpan]:
+    """Where each step of a rank lies on its main thread, and when the work it enqueued had drained."""
+    thread = draft.threads[draft.main] if draft.main >= 0 else None
+    work = draft.work
+    enqueued_in = step_of_time(draft.marks.whole, _enqueued_ns(draft))
+    spans = []
+    for number, step in enumerate(draft.marks.whole):
+        mine = enqueued_in == number
+        drain = int(work.end_ns[mine].max()) if mine.any() else None
+        earlier = (enqueued_in < number) & (work.end_ns > step.start_ns) & (work.start_ns < step.end_ns) & ~work.on_host
+        carried = int((work.end_ns - np.maximum(work.start_ns, step.start_ns))[earlier].sum())
+        first, last = _borders(thread, step.start_ns, step.end_ns, draft)
+        spans.append(StepSpan(draft.index, step.number, first, last, step.start_ns, step.end_ns, drain, carried))
+    return spans
+
+
+def _borders(thread: HostThread | None, start_ns: int, end_ns: int, draft: RankDraft) -> tuple[int, int]:
+    if thread is None:
+        return -1, -1
+    main = draft.threads[draft.main]
+    first = main.first_node + int(np.searchsorted(main.tiling.start_ns, start_ns, side="left"))
+    last = main.first_node + int(np.searchsorted(main.tiling.end_ns, end_ns, side="right")) - 1
+    return min(first, main.first_node + main.node_count - 1), last
+
+
+def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: tuple[int, int]) -> Coverage:
+    kinds: dict[str, dict[str, int]] = {}
+    for kind in EdgeKind:
+        of_kind = edges.basis[edges.kind == kind]
+        kinds[kind.name.lower()] = {b.name.lower(): int(np.count_nonzero(of_kind == b)) for b in Basis}
+    firsts = [t.first_node for d in parts.drafts for n, t in enumerate(d.threads) if n != d.main]
+    return Coverage(
+        edges=kinds,
+        refuted={str(d.index): f.refuted for d, f in zip(parts.drafts, parts.found, strict=True)},
+        unlinked_work=sum(int(np.count_nonzero(d.work.call_thread < 0)) for d in parts.drafts),
+        pinned_threads=int(np.count_nonzero(pinned[firsts])) if firsts else 0,
+        clock_violations=faults[0],
+        dropped_edges=faults[1],
+        events_outside_steps=sum(d.dropped_before for d in parts.drafts),
+        overlapping_events=sum(t.tiling.overlaps for d in parts.drafts for t in d.threads),
+    )
+
+
+def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
+    warnings = list(job.warnings)
+    unsplit = [c for c in parts.collectives if c.transfer_ns is None]
+    if unsplit:
+        missing = ", ".join(str(r) for r in job.ranks_missing[:16]) or "unknown"
+        warnings.append(
+            f"{len(unsplit)} collectives cannot be split into waiting and transfer: add the missing ranks ({missing})"
+        )
+    hosts = {t.host for t in job.ranks}
+    if len(job.ranks) > 1 and hosts == {None}:
+        warnings.append("no host is recorded: all ranks are taken to share one, joined by scale_up")
+    return tuple(warnings)

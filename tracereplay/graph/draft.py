@@ -1,0 +1,101 @@
+"""One rank laid out for the rules: in, its event table; out, host threads tiled, queues of work in order, node numbers.
+
+A queue is (device, stream) for device work, or a communication thread of a gloo backend: both hold work that other
+threads enqueue. Node numbers of a rank: first the segments of its host threads, then the work of its queues.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracereplay.graph.steps import StepMarks
+from tracereplay.graph.tiling import Int64s, Tiling
+from tracereplay.trace.table import EventTable
+
+
+@dataclass(frozen=True, slots=True)
+class HostThread:
+    """A host thread inside the recording window.
+
+    ``rows`` are table rows in tiling order, -1 for a cut point that a rule asked for. ``first_node`` is the node of its
+    first segment.
+    """
+
+    pid: str
+    tid: str
+    rows: Int64s
+    tiling: Tiling
+    first_node: int
+
+    def node_at_begin(self, position: int | Int64s) -> Int64s:
+        """The node that starts where the event at ``position`` of ``rows`` begins."""
+        return self.first_node + self.tiling.begin_boundary[position]
+
+    def node_at_end(self, position: int | Int64s) -> Int64s:
+        """The node that starts where the event at ``position`` of ``rows`` ends."""
+        return self.first_node + self.tiling.end_boundary[position]
+
+    @property
+    def node_count(self) -> int:
+        """Number of segments."""
+        return int(self.tiling.start_ns.size)
+
+    def node_ending_by(self, time_ns: int) -> int:
+        """The last node that has ended by ``time_ns``; the first node where none has."""
+        position = int(np.searchsorted(self.tiling.end_ns, time_ns, side="right")) - 1
+        return self.first_node + max(position, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The queue work of a rank in node order: sorted by queue, then start.
+
+    One entry a piece of work: table ``row``, ``queue`` number, times, and the launching call as (thread index, position in
+    that thread's rows), -1 where none is linked. ``node`` is its only or first node; ``collective`` marks work that a
+    rendezvous splits.
+    """
+
+    row: Int64s
+    queue: Int64s
+    start_ns: Int64s
+    end_ns: Int64s
+    call_thread: Int64s
+    call_position: Int64s
+    collective: npt.NDArray[np.bool_]
+    on_host: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return int(self.row.size)
+
+
+@dataclass(frozen=True, slots=True)
+class RankDraft:
+    """All that the rules need of one rank."""
+
+    index: int
+    table: EventTable
+    marks: StepMarks
+    low_ns: int
+    high_ns: int
+    threads: tuple[HostThread, ...]
+    main: int
+    work: Work
+    first_work_node: int
+    dropped_before: int
+
+    @property
+    def work_node(self) -> Int64s:
+        """The node of each piece of work: a collective's arrival, everything else's only node."""
+        width = np.where(self.work.collective, 2, 1)
+        return self.first_work_node + np.cumsum(width) - width
+
+    @property
+    def work_last_node(self) -> Int64s:
+        """The node with which each piece of work ends: a collective's transfer, everything else's only node."""
+        return self.work_node + self.work.collective
+
+    @property
+    def next_node(self) -> int:
+        """The first node number past this rank."""
+        return self.first_work_node + len(self.work) + int(self.work.collective.sum())

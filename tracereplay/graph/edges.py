@@ -1,0 +1,82 @@
+"""Edges as columns: what a rule hands on. An edge without a kind and a basis cannot be made."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.tiling import Int64s
+
+NO_LAG = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Columns of edges. ``from_start``: the destination waits for the start of the source, not for its end.
+
+    ``lag_ns`` is a lag that the rule itself fixes; ``NO_LAG`` leaves it to the population of its kind.
+    """
+
+    src: Int64s
+    dst: Int64s
+    kind: npt.NDArray[np.int8]
+    basis: npt.NDArray[np.int8]
+    from_start: npt.NDArray[np.bool_]
+    lag_ns: Int64s
+
+    def __len__(self) -> int:
+        return int(self.src.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a rule found in one rank: edges, host nodes that are partly waits (with the CPU time that is their own),
+    nodes that a trigger releases (they no longer start by themselves), and counts for the coverage report.
+    """
+
+    edges: Edges
+    own_node: Int64s
+    own_ns: Int64s
+    refuted: int = 0
+    uncovered_ns: int = 0
+
+
+def make_edges(
+    kind: EdgeKind,
+    basis: Basis,
+    src: npt.ArrayLike,
+    dst: npt.ArrayLike,
+    *,
+    from_start: bool = False,
+    lag_ns: int = NO_LAG,
+) -> Edges:
+    """Edges of one kind and basis between pairs of nodes."""
+    sources = np.asarray(src, np.int64).reshape(-1)
+    count = sources.size
+    return Edges(
+        sources,
+        np.asarray(dst, np.int64).reshape(-1),
+        np.full(count, int(kind), np.int8),
+        np.full(count, int(basis), np.int8),
+        np.full(count, from_start, np.bool_),
+        np.full(count, lag_ns, np.int64),
+    )
+
+
+def concat_edges(parts: list[Edges]) -> Edges:
+    """All edges of ``parts`` in order."""
+    return Edges(
+        np.concatenate([p.src for p in parts]),
+        np.concatenate([p.dst for p in parts]),
+        np.concatenate([p.kind for p in parts]),
+        np.concatenate([p.basis for p in parts]),
+        np.concatenate([p.from_start for p in parts]),
+        np.concatenate([p.lag_ns for p in parts]),
+    )
+
+
+def found(edges: Edges, waits: list[tuple[int, int]] | None = None, refuted: int = 0) -> Found:
+    """A rule's result; ``waits`` are (host node, CPU time of its own in ns)."""
+    pairs = np.array(waits or np.empty((0, 2)), np.int64).reshape(-1, 2)
+    return Found(edges, pairs[:, 0], pairs[:, 1], refuted)

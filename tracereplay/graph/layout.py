@@ -1,0 +1,216 @@
+"""Lay one rank out: in, an event table and the first free node number; out, a RankDraft.
+
+Only the recording window (first step's start to last step's end) is laid out. Work that was enqueued before the window and
+still ran in it is kept and pinned to its recorded start; host events outside the window are counted.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracereplay.errors import TraceError
+from tracereplay.graph.draft import HostThread, RankDraft, Work
+from tracereplay.graph.rules import autograd
+from tracereplay.graph.rules.host_collective import is_communication_annotation, match_calls
+from tracereplay.graph.steps import Step, StepMarks, find_steps
+from tracereplay.graph.tiling import Int64s, tile
+from tracereplay.trace.classify import WorkClass, class_of_kernel
+from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES, Role
+from tracereplay.trace.table import EventTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    """Work columns before they are sorted into queues; see ``draft.Work``."""
+
+    row: Int64s
+    queue: Int64s
+    call: Int64s
+    collective: npt.NDArray[np.bool_]
+
+
+def lay_out(index: int, table: EventTable, first_node: int, steps: frozenset[int] | None) -> RankDraft:
+    """The draft of one rank; ``steps`` keeps the window from the first to the last of those numbers.
+
+    Raises:
+        TraceError: no whole step, or none of the steps asked for.
+    """
+    marks = _wanted(find_steps(table), steps, table.path)
+    low, high = marks.whole[0].start_ns, max(step.end_ns for step in marks.whole)
+    spans, before = _thread_rows(table, low, high)
+    communication = [key for key, rows in spans.items() if _is_communication_thread(table, rows)]
+    hosts = {key: rows for key, rows in spans.items() if key not in communication}
+    main = _main_thread(table, hosts, marks)
+    cuts = autograd.cut_points(table, list(hosts.values()), main)
+    threads, next_node = _tile_threads(table, hosts, main, cuts, (low, high), first_node)
+    queued = _concat([_device_work(table, low, high), _host_work(table, [spans[k] for k in communication])])
+    return RankDraft(
+        index, table, marks, low, high, threads, main, _sorted_work(table, queued, threads, high), next_node, before
+    )
+
+
+def _wanted(marks: StepMarks, steps: frozenset[int] | None, path: str) -> StepMarks:
+    whole = tuple(step for step in marks.whole if steps is None or step.number in steps)
+    if not whole:
+        what = "no whole step" if steps is None else f"none of the steps {sorted(steps)} is whole"
+        raise TraceError(what, where=path, hint="record with torch.profiler.schedule(active=1) or more, or see `tracereplay info`")
+    return StepMarks(whole, marks.cut, marks.marked)
+
+
+def _thread_rows(table: EventTable, low: int, high: int) -> tuple[dict[tuple[int, int], Int64s], int]:
+    """Rows of each (pid, tid) inside the window sorted by (start, -end), and how many host events lie outside it."""
+    rows = table.rows_of(*HOST_ROLES)
+    starts, durs = table.column("ts_ns")[rows], table.column("dur_ns")[rows]
+    inside = (durs >= 0) & (starts < high) & (starts + np.maximum(durs, 0) > low)
+    outside = int(np.count_nonzero(~inside))
+    rows, starts, durs = rows[inside], starts[inside], durs[inside]
+    pids, tids = table.codes("pid")[rows].astype(np.int64), table.codes("tid")[rows].astype(np.int64)
+    thread = pids * (int(tids.max(initial=0)) + 1) + tids
+    order = np.lexsort((rows, -(starts + durs), starts, thread))
+    rows, thread = rows[order], thread[order]
+    parts = np.split(rows, np.flatnonzero(np.diff(thread)) + 1) if rows.size else []
+    return {(int(table.codes("pid")[p[0]]), int(table.codes("tid")[p[0]])): p for p in parts}, outside
+
+
+def _is_communication_thread(table: EventTable, rows: Int64s) -> bool:
+    annotations = rows[table.column("role")[rows] == Role.ANNOTATION]
+    return any(is_communication_annotation(table.names[code]) for code in np.unique(table.codes("name")[annotations]))
+
+
+def _main_thread(table: EventTable, hosts: dict[tuple[int, int], Int64s], marks: StepMarks) -> int:
+    """The thread of the first step's mark, else the one with most events."""
+    keys = list(hosts)
+    row = marks.whole[0].row
+    if row is not None:
+        return keys.index((int(table.codes("pid")[row]), int(table.codes("tid")[row])))
+    return int(np.argmax([rows.size for rows in hosts.values()])) if keys else -1
+
+
+def _tile_threads(
+    table: EventTable,
+    hosts: dict[tuple[int, int], Int64s],
+    main: int,
+    cuts: dict[int, list[int]],
+    window: tuple[int, int],
+    first_node: int,
+) -> tuple[tuple[HostThread, ...], int]:
+    pids, tids = table.dictionary("pid"), table.dictionary("tid")
+    threads = []
+    node = first_node
+    for number, ((pid, tid), rows) in enumerate(hosts.items()):
+        starts = table.column("ts_ns")[rows]
+        ends = starts + table.column("dur_ns")[rows]
+        points = np.array(cuts.get(number, []), np.int64)
+        rows = np.concatenate([rows, np.full(points.size, -1, np.int64)])  # noqa: PLW2901  # rows of this thread with its cuts
+        starts, ends = np.concatenate([starts, points]), np.concatenate([ends, points])
+        order = np.lexsort((-ends, starts))
+        low = window[0] if number == main else max(window[0], int(starts.min()))
+        high = window[1] if number == main else min(window[1], int(ends.max()))
+        tiling = tile(starts[order], ends[order], low, max(low, high))
+        threads.append(HostThread(pids[pid], tids[tid], rows[order], tiling, node))
+        node += threads[-1].node_count
+    return tuple(threads), node
+
+
+def _device_work(table: EventTable, low: int, high: int) -> _Queued:
+    rows = table.rows_of(*DEVICE_ROLES)
+    rows = rows[table.column("dur_ns")[rows] >= 0]
+    calls = match_launches(table, rows)
+    starts = table.column("ts_ns")[rows]
+    ends = starts + table.column("dur_ns")[rows]
+    call_ts = np.where(calls >= 0, table.column("ts_ns")[calls], starts)
+    kept = (call_ts < high) & (ends > low)
+    rows, calls = rows[kept], calls[kept]
+    devices, streams = table.column("device")[rows], table.column("stream")[rows]
+    _, queue = np.unique(np.stack([devices, streams], axis=1), axis=0, return_inverse=True)
+    names = np.array([class_of_kernel(name) == WorkClass.COLLECTIVE for name in table.names], np.bool_)
+    collective = names[table.codes("name")[rows]] & (table.column("role")[rows] == Role.KERNEL)
+    return _Queued(rows, queue.reshape(-1).astype(np.int64), calls, collective)
+
+
+def match_launches(table: EventTable, work_rows: Int64s) -> Int64s:
+    """The row of the call that launched each piece of device work, -1 where no call has its correlation id.
+
+    A repeated id is resolved in time: the last call that began by the start of the work, else the first of that id.
+    """
+    calls = table.rows_of(Role.RUNTIME)
+    correlation, ts = table.column("correlation"), table.column("ts_ns")
+    calls = calls[correlation[calls] > 0]
+    calls = calls[np.lexsort((ts[calls], correlation[calls]))]
+    if calls.size == 0:
+        return np.full(work_rows.size, -1, np.int64)
+    ids, wanted = correlation[calls], correlation[work_rows]
+    first = np.searchsorted(ids, wanted, side="left")
+    last = np.searchsorted(ids, wanted, side="right") - 1
+    chosen = first.copy()
+    for i in np.flatnonzero(last > first):
+        began = np.searchsorted(ts[calls[first[i] : last[i] + 1]], ts[work_rows[i]], side="right") - 1
+        chosen[i] = first[i] + max(int(began), 0)
+    return np.where((last >= first) & (wanted > 0), calls[np.minimum(chosen, calls.size - 1)], -1)
+
+
+def _host_work(table: EventTable, threads: list[Int64s]) -> _Queued:
+    """Collectives that a CPU backend runs on its own threads; each thread is a queue."""
+    rows, queues = [], []
+    for number, span in enumerate(threads):
+        names = [table.names[code] for code in table.codes("name")[span]]
+        mine = span[np.array([is_communication_annotation(name) for name in names], np.bool_)]
+        rows.append(mine)
+        queues.append(np.full(mine.size, number, np.int64))
+    row = np.concatenate(rows) if rows else np.empty(0, np.int64)
+    queue = np.concatenate(queues) if queues else np.empty(0, np.int64)
+    return _Queued(row, queue, match_calls(table, row), np.ones(row.size, np.bool_))
+
+
+def _concat(parts: list[_Queued]) -> _Queued:
+    queues, offset = [], 0
+    for part in parts:
+        queues.append(part.queue + offset)
+        offset += int(part.queue.max(initial=-1)) + 1
+    return _Queued(
+        np.concatenate([p.row for p in parts]),
+        np.concatenate(queues),
+        np.concatenate([p.call for p in parts]),
+        np.concatenate([p.collective for p in parts]),
+    )
+
+
+def _sorted_work(table: EventTable, queued: _Queued, threads: tuple[HostThread, ...], high: int) -> Work:
+    starts = table.column("ts_ns")[queued.row]
+    ends = starts + table.column("dur_ns")[queued.row]
+    thread_of, position_of = _positions(len(table), threads)
+    linked = queued.call >= 0
+    call_thread = np.where(linked, thread_of[queued.call], -1)
+    # What nothing inside the window enqueued and what began after its end belongs to no step of it.
+    kept = (call_thread >= 0) | (starts < high)
+    order = np.flatnonzero(kept)[np.lexsort((queued.row[kept], ends[kept], starts[kept], queued.queue[kept]))]
+    return Work(
+        row=queued.row[order],
+        queue=queued.queue[order],
+        start_ns=starts[order],
+        end_ns=ends[order],
+        call_thread=call_thread[order],
+        call_position=np.where(linked, position_of[queued.call], -1)[order],
+        collective=queued.collective[order],
+        on_host=(table.column("role")[queued.row] == Role.ANNOTATION)[order],
+    )
+
+
+def _positions(rows: int, threads: tuple[HostThread, ...]) -> tuple[Int64s, Int64s]:
+    """For each table row its thread's index and its position there, -1 where it is not laid out."""
+    thread_of, position_of = np.full(rows, -1, np.int64), np.full(rows, -1, np.int64)
+    for number, thread in enumerate(threads):
+        real = np.flatnonzero(thread.rows >= 0)
+        thread_of[thread.rows[real]] = number
+        position_of[thread.rows[real]] = real
+    return thread_of, position_of
+
+
+def step_of_time(steps: tuple[Step, ...], times: Int64s) -> Int64s:
+    """The index of the step in which each time lies, -1 between and outside steps."""
+    starts = np.array([s.start_ns for s in steps], np.int64)
+    ends = np.array([s.end_ns for s in steps], np.int64)
+    position = np.searchsorted(starts, times, side="right") - 1
+    inside = (position >= 0) & (times < ends[np.maximum(position, 0)])
+    return np.where(inside, position, -1)

@@ -1,0 +1,192 @@
+"""The dependency graph of a job: tasks and reasons to wait, in arrays inside and a networkx graph outside."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
+from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.classify import WorkClass
+from tracereplay.trace.table import EventTable
+
+NO_RELEASE = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Columns of tasks. Times are recorded ones in ns; ``dur_ns`` is the task's own time, waits taken out.
+
+    ``rank`` is an index into the job's ranks, -1 for a rendezvous; ``row`` a row of that rank's table, -1 for a gap;
+    ``release_ns`` pins a task to a recorded start (``NO_RELEASE`` where others decide); ``residue_ns`` is recorded start
+    minus the start that rules and typical lags give; ``step`` an index into that rank's steps, -1 outside;
+    ``collective`` an index into the graph's collectives, -1 elsewhere; ``call_row`` the row of the call that launched or
+    enqueued queue work, -1 where none is linked.
+    """
+
+    rank: Int64s
+    kind: npt.NDArray[np.int8]
+    work_class: npt.NDArray[np.int8]
+    row: Int64s
+    start_ns: Int64s
+    dur_ns: Int64s
+    release_ns: Int64s
+    residue_ns: Int64s
+    step: Int64s
+    collective: Int64s
+    call_row: Int64s
+
+    def __len__(self) -> int:
+        return int(self.start_ns.size)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeArrays:
+    """Edges in CSR form by destination: those into node ``n`` are ``first[n]:first[n + 1]``."""
+
+    first: Int64s
+    src: Int64s
+    dst: Int64s
+    kind: npt.NDArray[np.int8]
+    basis: npt.NDArray[np.int8]
+    from_start: npt.NDArray[np.bool_]
+    lag_ns: Int64s
+
+    def __len__(self) -> int:
+        return int(self.src.size)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpan:
+    """One step of one rank: the node with which it begins, the node before its end, recorded times.
+
+    ``drain_ns`` is when the work that the step enqueued had ended (None without such work); ``carry_in_ns`` the device
+    time of earlier work that runs into the step.
+    """
+
+    rank: int
+    number: int
+    first_node: int
+    last_node: int
+    start_ns: int
+    end_ns: int
+    drain_ns: int | None
+    carry_in_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective: participants as parallel tuples of rank index, arrival node and transfer node.
+
+    ``transfer_ns`` is None where a participant is missing from the traces: the recorded time cannot be split.
+    ``transfer_share_ns`` are the participants' recorded durations of the transfer node.
+    """
+
+    name: str
+    step: int
+    order: int
+    group: str | None
+    bytes: int | None
+    scale_out: bool
+    ranks: tuple[int, ...]
+    arrivals: tuple[int, ...]
+    transfers: tuple[int, ...]
+    rendezvous: int | None
+    start_ns: tuple[int, ...]
+    end_ns: tuple[int, ...]
+    transfer_ns: int | None
+
+    @property
+    def recorded_ns(self) -> int:
+        """Sum of the participants' recorded durations."""
+        return sum(self.end_ns) - sum(self.start_ns)
+
+    @property
+    def wait_ns(self) -> tuple[int, ...] | None:
+        """Each participant's wait: its own duration minus the transfer (contract, Collectives)."""
+        if self.transfer_ns is None:
+            return None
+        pairs = zip(self.start_ns, self.end_ns, strict=True)
+        return tuple(max(end - start - self.transfer_ns, 0) for start, end in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How well the rules cover the job, before any replay: edges by kind and basis, faults, guesses."""
+
+    edges: dict[str, dict[str, int]]
+    refuted: dict[str, int]
+    unlinked_work: int
+    pinned_threads: int
+    clock_violations: int
+    dropped_edges: int
+    events_outside_steps: int
+    overlapping_events: int
+
+
+@dataclass(frozen=True)
+class DependencyGraph:
+    """Tasks, reasons, steps and collectives of a job; read-only.
+
+    ``order`` is a topological order of the nodes; ``parent_row`` gives for each row of each rank's table the row of the
+    host event around it, -1 where there is none.
+    """
+
+    tables: tuple[EventTable, ...]
+    rank_numbers: tuple[int | None, ...]
+    nodes: Nodes
+    edges: EdgeArrays
+    order: Int64s
+    parent_row: tuple[Int64s, ...]
+    steps: tuple[StepSpan, ...]
+    collectives: tuple[Collective, ...]
+    coverage: Coverage
+    host_carries_classes: bool
+    warnings: tuple[str, ...] = ()
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def name(self, node: int) -> str:
+        """What a node is called: its event's name, ``gap`` for host time that no event covers."""
+        rank, row = int(self.nodes.rank[node]), int(self.nodes.row[node])
+        if rank < 0:
+            return self.collectives[int(self.nodes.collective[node])].name
+        return self.tables[rank].name_of(row) if row >= 0 else "gap"
+
+    @property
+    def step_numbers(self) -> tuple[int, ...]:
+        """Step numbers that every rank has whole, in order."""
+        per_rank = [{s.number for s in self.steps if s.rank == r} for r in range(len(self.tables))]
+        return tuple(sorted(set.intersection(*per_rank))) if per_rank else ()
+
+    def to_networkx(self) -> "nx.DiGraph[int]":
+        """A plain ``DiGraph``: node attributes name, kind, work_class, rank, event, start_ns, dur_ns; edge attributes kind,
+        basis, lag_ns, from_start. Of parallel edges the one with the larger lag is kept. About 15 µs a node."""
+        graph = nx.DiGraph()
+        nodes, edges = self.nodes, self.edges
+        for node in range(len(nodes)):
+            rank, row = int(nodes.rank[node]), int(nodes.row[node])
+            graph.add_node(
+                node,
+                name=self.name(node),
+                kind=NodeKind(nodes.kind[node]).name.lower(),
+                work_class=WorkClass(nodes.work_class[node]).name.lower(),
+                rank=self.rank_numbers[rank] if rank >= 0 else None,
+                event=int(self.tables[rank].column("event")[row]) if rank >= 0 and row >= 0 else None,
+                start_ns=int(nodes.start_ns[node]),
+                dur_ns=int(nodes.dur_ns[node]),
+            )
+        for i in np.argsort(edges.lag_ns, kind="stable"):
+            graph.add_edge(
+                int(edges.src[i]),
+                int(edges.dst[i]),
+                kind=EdgeKind(edges.kind[i]).name.lower(),
+                basis=Basis(edges.basis[i]).name.lower(),
+                lag_ns=int(edges.lag_ns[i]),
+                from_start=bool(edges.from_start[i]),
+            )
+        return graph

@@ -1,0 +1,1 @@
+"""One file a reason why one task waits for another."""

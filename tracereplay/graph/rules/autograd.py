@@ -1,0 +1,130 @@
+"""The forward thread hands the backward pass to the engine's device thread and waits for it.
+
+    forward    |-host-|............ waits ............|-host-|     cut where the burst begins
+    backward          |--node--|--node--|--node--|
+                      ^ handed over              ^ handed back
+
+A burst is what the backward thread does while the forward thread does nothing of its own: leaves of the graph that the
+engine runs on the forward thread (``autograd::engine::evaluate_function`` there) belong to the burst.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracereplay.graph.draft import HostThread, RankDraft
+from tracereplay.graph.edges import Found, found, make_edges
+from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.table import EventTable
+
+ENGINE_PREFIX = "autograd::engine::evaluate_function"
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """One backward pass on a thread of the engine: thread index, begin, end."""
+
+    thread: int
+    start_ns: int
+    end_ns: int
+
+
+def engine_codes(table: EventTable) -> Int64s:
+    """Name codes of the engine's own events."""
+    return np.array([code for code, name in enumerate(table.names) if name.startswith(ENGINE_PREFIX)], np.int64)
+
+
+def find_bursts(table: EventTable, threads: list[Int64s], main: int) -> tuple[list[Burst], int]:
+    """Bursts of every backward thread while ``main`` is silent, and how many overlap with work of ``main``."""
+    codes = engine_codes(table)
+    if main < 0 or codes.size == 0:
+        return [], 0
+    progress = _progress(table, threads[main], codes)
+    bursts, refuted = [], 0
+    for number, rows in enumerate(threads):
+        if number == main or not np.isin(table.codes("name")[rows], codes).any():
+            continue
+        for start, end in _runs(table, rows, progress):
+            silent = np.searchsorted(progress, start, side="left") == np.searchsorted(progress, end, side="left")
+            if silent:
+                bursts.append(Burst(number, start, end))
+            else:
+                refuted += 1
+    return bursts, refuted
+
+
+def cut_points(table: EventTable, threads: list[Int64s], main: int) -> dict[int, list[int]]:
+    """Where a thread's gap must be cut: the forward thread, where each burst begins."""
+    bursts, _ = find_bursts(table, threads, main)
+    return {main: [burst.start_ns for burst in bursts]} if bursts else {}
+
+
+def autograd(draft: RankDraft) -> Found:
+    """Edges forward → backward at the begin of each burst, back at its end and at each leaf that the forward thread runs."""
+    rows = [thread.rows[thread.rows >= 0] for thread in draft.threads]
+    bursts, refuted = find_bursts(draft.table, rows, draft.main)
+    src, dst, lags, waits = [], [], [], []
+    for burst in bursts:
+        main, worker = draft.threads[draft.main], draft.threads[burst.thread]
+        given = _node_starting_at(main, burst.start_ns)
+        taken = _node_starting_at(worker, burst.start_ns)
+        if given is None or taken is None or given == main.first_node:
+            continue
+        src.append(given - 1)
+        dst.append(taken)
+        lags.append(0)
+        if taken > worker.first_node:
+            waits.append((taken - 1, 0))
+        for node, time_ns in _resumptions(draft, main, burst):
+            src.append(worker.node_ending_by(time_ns))
+            dst.append(node)
+            lags.append(1)
+            waits.append((node - 1, 0))
+    handed = np.array(lags, np.int64) == 0
+    edges = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, src, dst)
+    edges.lag_ns[handed] = 0
+    return found(edges, waits, refuted)
+
+
+def _progress(table: EventTable, rows: Int64s, codes: Int64s) -> Int64s:
+    """Start times of the forward thread's own events: those that begin outside every event of the engine."""
+    engine = rows[np.isin(table.codes("name")[rows], codes)]
+    starts = np.sort(table.column("ts_ns")[rows])
+    if engine.size == 0:
+        return starts
+    begin = table.column("ts_ns")[engine]
+    reach = np.maximum.accumulate(begin + table.column("dur_ns")[engine])
+    position = np.searchsorted(begin, starts, side="right") - 1
+    return starts[(position < 0) | (starts >= reach[np.maximum(position, 0)])]
+
+
+def _runs(table: EventTable, rows: Int64s, progress: Int64s) -> list[tuple[int, int]]:
+    """(begin, end) of the stretches of a thread between which the forward thread made progress."""
+    starts = table.column("ts_ns")[rows]
+    reach = np.maximum.accumulate(starts + table.column("dur_ns")[rows])
+    gap = np.flatnonzero(starts[1:] > reach[:-1])
+    moved = np.searchsorted(progress, starts[gap + 1], side="right") > np.searchsorted(progress, reach[gap], side="left")
+    borders = gap[moved] + 1
+    begins, ends = np.concatenate([[0], borders]), np.concatenate([borders, [rows.size]]) - 1
+    return [(int(starts[b]), int(reach[e])) for b, e in zip(begins, ends, strict=True)]
+
+
+def _node_starting_at(thread: HostThread, time_ns: int) -> int | None:
+    position = int(np.searchsorted(thread.tiling.start_ns, time_ns))
+    inside = position < thread.node_count and thread.tiling.start_ns[position] == time_ns
+    return thread.first_node + position if inside else None
+
+
+def _resumptions(draft: RankDraft, main: HostThread, burst: Burst) -> list[tuple[int, int]]:
+    """(node, time by which the backward thread had released it) of each point where the forward thread goes on."""
+    codes = engine_codes(draft.table)
+    tiling = main.tiling
+    names = np.where(main.rows >= 0, draft.table.codes("name")[main.rows], -1)
+    starts = np.where(main.rows >= 0, draft.table.column("ts_ns")[main.rows], -1)
+    leaves = np.flatnonzero(np.isin(names, codes) & (starts > burst.start_ns) & (starts < burst.end_ns))
+    points = [(int(main.node_at_begin(p)), int(starts[p])) for p in leaves]
+    last = int(np.searchsorted(tiling.end_ns, burst.end_ns, side="left"))
+    if last + 1 < main.node_count:
+        points.append((main.first_node + last + 1, burst.end_ns))
+    return points

@@ -1,0 +1,32 @@
+"""Device work starts after the call that launched it; collectives of a CPU backend after the c10d call that enqueued them.
+
+host     |call|                       the lag counts from the start of the call: work may start before it returns
+queue      `--lag--|work|
+"""
+
+import numpy as np
+
+from tracereplay.graph.draft import RankDraft
+from tracereplay.graph.edges import Found, concat_edges, found, make_edges
+from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.tiling import Int64s
+
+
+def launch(draft: RankDraft) -> Found:
+    """Edges from launching calls to their work: ``launch`` for devices, ``thread_handoff`` for communication threads."""
+    work = draft.work
+    linked = np.flatnonzero(work.call_thread >= 0)
+    src, dst = call_nodes(draft, linked), draft.work_node[linked]
+    host = work.on_host[linked]
+    device = make_edges(EdgeKind.LAUNCH, Basis.RECORDED, src[~host], dst[~host], from_start=True)
+    handed = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, src[host], dst[host], from_start=True)
+    return found(concat_edges([device, handed]))
+
+
+def call_nodes(draft: RankDraft, linked: Int64s) -> Int64s:
+    """The node at which the launching call of each linked piece of work begins."""
+    nodes = np.empty(linked.size, np.int64)
+    for number, thread in enumerate(draft.threads):
+        mine = draft.work.call_thread[linked] == number
+        nodes[mine] = thread.node_at_begin(draft.work.call_position[linked][mine])
+    return nodes

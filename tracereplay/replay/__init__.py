@@ -1,0 +1,1 @@
+"""Re-time a graph: in, DependencyGraph and durations; out, Schedule."""

@@ -1,0 +1,246 @@
+"""Changes to a job: in, a graph and changes; out, a Timing to replay and what the changes moved.
+
+A change multiplies the recorded durations of the tasks that it selects (or the launch lags). Waits are never selected:
+they are results. A collective whose wait and transfer cannot be told apart is scaled twice, once as if all of it were
+transfer and once as if none were.
+"""
+
+import fnmatch
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tracereplay.errors import UsageError
+from tracereplay.graph.kinds import EdgeKind, NodeKind
+from tracereplay.graph.model import DependencyGraph
+from tracereplay.graph.tiling import Int64s
+from tracereplay.hardware.knobs import Knob, Setting
+from tracereplay.replay.engine import Timing, recorded_timing
+from tracereplay.trace.classify import CLASS_NAMES, COLLECTIVE_NAMES, WorkClass
+
+Mask = npt.NDArray[np.bool_]
+
+_SCALE = re.compile(r"^(?P<selector>.+?)(?:@rank=(?P<rank>\d+))?=(?P<factor>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x(?:@rank=(?P<last>\d+))?$")
+_KINDS = ("kernel", "op", "class", "collective")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change: what it is called, what it selects, by what it multiplies, on which rank (None: all)."""
+
+    label: str
+    kind: str
+    pattern: str
+    factor: float
+    rank: int | None = None
+    knob: Knob | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a scenario moved of one class: how many tasks or collectives, their time before and after, on what basis."""
+
+    count: int
+    before_ns: int
+    after_ns: int
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A changed timing; ``unsplit`` is the other reading of collectives that cannot be split (None: no such question)."""
+
+    timing: Timing
+    unsplit: Timing | None
+    moved: dict[str, Moved]
+    unmoved: tuple[str, ...]
+    unsplit_touched: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    node: npt.NDArray[np.float64]
+    lag: npt.NDArray[np.float64]
+    unmoved: list[str] = field(default_factory=list)
+
+
+def parse_scale(text: str) -> Change:
+    """The change of ``SELECTOR=FACTORx``, with ``@rank=R`` before or after the factor for one rank.
+
+    Raises:
+        UsageError: another form, an unknown selector, class or collective.
+    """
+    match = _SCALE.match(text)
+    if match is None:
+        raise UsageError(f"--scale {text!r} is not SELECTOR=FACTORx", hint="for example 'collective:all_to_all=0.5x'")
+    kind, _, pattern = match["selector"].partition(":")
+    rank = match["rank"] or match["last"]
+    _check_selector(text, kind, pattern)
+    return Change(text, kind, pattern, float(match["factor"]), None if rank is None else int(rank))
+
+
+def setting_changes(setting: Setting) -> Change:
+    """The change that a hardware knob makes: what it divides takes 1/ratio of its time."""
+    return Change(setting.knob.name, "knob", setting.knob.name, 1 / setting.ratio, knob=setting.knob)
+
+
+def apply(graph: DependencyGraph, changes: list[Change]) -> Scenario:
+    """The scenario of all changes together; factors on one task multiply.
+
+    Raises:
+        UsageError: a change names a rank that the job does not have.
+    """
+    recorded = recorded_timing(graph)
+    factors = _Factors(np.ones(len(graph)), np.ones(len(graph.edges)))
+    for change in changes:
+        _multiply(graph, change, factors)
+    unsplit = graph.nodes.kind == NodeKind.UNSPLIT
+    touched = int(np.count_nonzero(unsplit & (factors.node != 1)))
+    dur_ns = _scaled(recorded.dur_ns, factors.node)
+    kept_ns = np.where(unsplit, recorded.dur_ns, dur_ns)
+    lag_ns = _scaled(recorded.lag_ns, factors.lag)
+    timing = Timing(dur_ns, lag_ns, recorded.residue_ns, recorded.release_ns)
+    other = Timing(kept_ns, lag_ns, recorded.residue_ns, recorded.release_ns) if touched else None
+    moved = _moved(graph, recorded, timing, factors)
+    return Scenario(timing, other, moved, tuple(dict.fromkeys(factors.unmoved)), touched)
+
+
+def _check_selector(text: str, kind: str, pattern: str) -> None:
+    if kind in ("host", "launch") and not pattern:
+        return
+    if kind not in _KINDS or not pattern:
+        raise UsageError(
+            f"--scale {text!r}: no selector {kind!r}", hint="selectors are kernel:GLOB, op:GLOB, class:NAME, collective:NAME, host, launch"
+        )
+    if kind == "class" and pattern not in CLASS_NAMES:
+        raise UsageError(f"--scale {text!r}: no class {pattern!r}", hint=f"classes are {', '.join(CLASS_NAMES)}")
+    if kind == "collective" and pattern not in ("*", *COLLECTIVE_NAMES):
+        raise UsageError(f"--scale {text!r}: no collective {pattern!r}", hint=f"collectives are {', '.join(COLLECTIVE_NAMES)} or *")
+
+
+def _multiply(graph: DependencyGraph, change: Change, factors: _Factors) -> None:
+    """Multiply the factors of what one change selects; note a change that selects nothing that takes time."""
+    if change.kind == "launch":
+        chosen = (graph.edges.kind == EdgeKind.LAUNCH) & _on_rank(graph, change)[graph.edges.dst]
+        if not (graph.edges.lag_ns[chosen] != 0).any():
+            factors.unmoved.append(change.label)
+        factors.lag[chosen] *= change.factor
+        return
+    chosen = _selected(graph, change) & _on_rank(graph, change)
+    if not (graph.nodes.dur_ns[chosen] > 0).any():
+        factors.unmoved.append(change.label)
+    factors.node[chosen] *= change.factor
+
+
+def _on_rank(graph: DependencyGraph, change: Change) -> Mask:
+    if change.rank is None:
+        return np.ones(len(graph), np.bool_)
+    if change.rank not in graph.rank_numbers:
+        raise UsageError(f"--scale {change.label!r}: the job has no rank {change.rank}", hint=f"ranks are {list(graph.rank_numbers)}")
+    return np.asarray(graph.nodes.rank == graph.rank_numbers.index(change.rank))
+
+
+def _selected(graph: DependencyGraph, change: Change) -> Mask:
+    nodes = graph.nodes
+    host, wire = nodes.kind == NodeKind.HOST, _is_wire(graph)
+    if change.knob is not None:
+        return _selected_by_knob(graph, change.knob)
+    if change.kind == "host":
+        return np.asarray(host)
+    if change.kind == "collective":
+        return wire & _collective_named(graph, change.pattern)
+    # On CPU-only traces the operators on host threads are the work.
+    work = host & (nodes.row >= 0) if graph.host_carries_classes else (nodes.kind == NodeKind.DEVICE)
+    if change.kind == "class":
+        return (work | wire) & (nodes.work_class == CLASS_NAMES[change.pattern])
+    if change.kind == "kernel":
+        return (work | wire) & _rows_match(graph, change.pattern, nodes.row, under=False)
+    rows = nodes.row if graph.host_carries_classes else nodes.call_row
+    return work & _rows_match(graph, change.pattern, rows, under=True)
+
+
+def _selected_by_knob(graph: DependencyGraph, knob: Knob) -> Mask:
+    nodes = graph.nodes
+    nothing = np.zeros(len(graph), np.bool_)
+    if not knob.modelled:
+        return nothing
+    if knob.fabric is not None:
+        levels = np.array([c.scale_out for c in graph.collectives], np.bool_)
+        far = levels[nodes.collective] if levels.size else nothing
+        return np.asarray(_is_wire(graph) & (far == (knob.fabric == "scale_out")))
+    if knob.whole_host:
+        return np.asarray(nodes.kind == NodeKind.HOST)
+    side = NodeKind.HOST if knob.side == "host" else NodeKind.DEVICE
+    if side is NodeKind.HOST and not graph.host_carries_classes:
+        return nothing
+    classes = [int(CLASS_NAMES[name]) for name in knob.classes]
+    return np.asarray((nodes.kind == side) & np.isin(nodes.work_class, classes))
+
+
+def _is_wire(graph: DependencyGraph) -> Mask:
+    return np.isin(graph.nodes.kind, (NodeKind.TRANSFER, NodeKind.UNSPLIT))
+
+
+def _collective_named(graph: DependencyGraph, name: str) -> Mask:
+    named = np.array([name in ("*", c.name) for c in graph.collectives], np.bool_)
+    nodes = graph.nodes
+    return np.where(nodes.collective >= 0, named[nodes.collective], False) if named.size else np.zeros(len(graph), np.bool_)
+
+
+def _rows_match(graph: DependencyGraph, glob: str, rows: Int64s, *, under: bool) -> Mask:
+    """Nodes whose row has a matching name or, ``under``, lies under an event with one."""
+    result = np.zeros(len(graph), np.bool_)
+    for rank, table in enumerate(graph.tables):
+        names = np.array([fnmatch.fnmatchcase(name, glob) for name in table.names], np.bool_)
+        hit = names[table.codes("name")]
+        if under:
+            hit = _spread_down(hit, graph.parent_row[rank])
+        mine = (graph.nodes.rank == rank) & (rows >= 0)
+        result[mine] = hit[rows[mine]]
+    return result
+
+
+def _spread_down(hit: Mask, parents: Int64s) -> Mask:
+    while True:
+        wider = hit | ((parents >= 0) & hit[parents])
+        if np.array_equal(wider, hit):
+            return hit
+        hit = wider
+
+
+def _scaled(values: Int64s, factors: npt.NDArray[np.float64]) -> Int64s:
+    return np.where(factors == 1, values, np.rint(values * factors).astype(np.int64))
+
+
+def _moved(graph: DependencyGraph, before: Timing, after: Timing, factors: _Factors) -> dict[str, Moved]:
+    """Time moved by class of work; collectives by name, counted once each with the transfer all participants share."""
+    nodes = graph.nodes
+    touched = factors.node != 1
+    moved: dict[str, Moved] = {}
+    for work in WorkClass:
+        mine = touched & (nodes.work_class == work) & ~_is_wire(graph) & (before.dur_ns > 0)
+        if mine.any():
+            moved[work.name.lower()] = Moved(
+                int(np.count_nonzero(mine)), int(before.dur_ns[mine].sum()), int(after.dur_ns[mine].sum()), "ratio"
+            )
+    moved |= _moved_collectives(graph, before, after, touched)
+    changed = (factors.lag != 1) & (before.lag_ns != 0)
+    if changed.any():
+        moved["launch"] = Moved(
+            int(np.count_nonzero(changed)), int(before.lag_ns[changed].sum()), int(after.lag_ns[changed].sum()), "ratio"
+        )
+    return moved
+
+
+def _moved_collectives(graph: DependencyGraph, before: Timing, after: Timing, touched: Mask) -> dict[str, Moved]:
+    rows: dict[str, list[tuple[int, int]]] = {}
+    for c in graph.collectives:
+        mine = [n for n in c.transfers if touched[n]]
+        if not mine:
+            continue
+        key = c.name if c.transfer_ns is not None else "collective_unsplit"
+        pair = (max(int(before.dur_ns[n]) for n in mine), max(int(after.dur_ns[n]) for n in mine))
+        rows.setdefault(key, []).append(pair)
+    return {k: Moved(len(v), sum(a for a, _ in v), sum(b for _, b in v), "ratio") for k, v in sorted(rows.items())}

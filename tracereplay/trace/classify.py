@@ -1,0 +1,116 @@
+"""The one classifier: names of operators and device work to the contract's classes and collective names.
+
+In: names and roles. Out: a ``WorkClass`` code a name. Rules are tables of (class, pattern), first match wins; patterns are
+the vendors' and libraries' own kernel name parts (cuBLAS/CUTLASS, Tensile ``Cijk_``, NCCL/RCCL, FBGEMM, ATen).
+"""
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tracereplay.trace.schema import Role
+
+
+class WorkClass(IntEnum):
+    """The contract's classes of work; HOST is host time that no operator covers."""
+
+    HOST = 0
+    GEMM = 1
+    ATTENTION = 2
+    CONV = 3
+    EMBEDDING = 4
+    ELEMENTWISE = 5
+    REDUCTION = 6
+    COPY = 7
+    MEMSET = 8
+    COLLECTIVE = 9
+    OTHER = 10
+
+
+CLASS_NAMES = {work.name.lower(): work for work in WorkClass if work is not WorkClass.HOST}
+
+COLLECTIVE_NAMES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv", "barrier", "other")
+
+# Spellings of collectives in NCCL/RCCL/oneCCL kernels, gloo annotations and c10d operators, without separators.
+_COLLECTIVE_SPELLINGS = (
+    ("alltoall", "all_to_all"),
+    ("allreduce", "all_reduce"),
+    ("allgather", "all_gather"),
+    ("reducescatter", "reduce_scatter"),
+    ("broadcast", "broadcast"),
+    ("barrier", "barrier"),
+    ("sendrecv", "send_recv"),
+    ("send", "send_recv"),
+    ("recv", "send_recv"),
+)
+
+_COMMUNICATION = re.compile(r"nccl|rccl|oneccl|hccl::|^gloo:|c10d::|cross_device_reduce|allreduce_(one|two)shot|all_?reduce.*(one|two)_?shot", re.I)
+
+_KERNEL_RULES = (
+    (WorkClass.COLLECTIVE, _COMMUNICATION),
+    (WorkClass.COPY, re.compile(r"memcpy|copyBuffer|copy_device_to_device|CatArrayBatchedCopy", re.I)),
+    (WorkClass.MEMSET, re.compile(r"memset|fillBuffer", re.I)),
+    (WorkClass.ATTENTION, re.compile(r"flash|fmha|attention|attn", re.I)),
+    (WorkClass.EMBEDDING, re.compile(r"embedding|fbgemm_gpu.*(split|dense|bounds_check)|bounds_check_indices|indexing_backward|jagged", re.I)),
+    (WorkClass.CONV, re.compile(r"conv|winograd|implicit_gemm|igemm|cudnn.*(fprop|dgrad|wgrad)|dgrad|wgrad|miopen.*(Conv|Winograd)", re.I)),
+    (WorkClass.GEMM, re.compile(r"gemm|gemv|cutlass|cublas|Cijk_|xmma|wgmma|splitK|dot_kernel|nvjet", re.I)),
+    (WorkClass.REDUCTION, re.compile(r"reduce|softmax|norm|scan|sort|DeviceScan|argmax|welford", re.I)),
+    (WorkClass.ELEMENTWISE, re.compile(r"elementwise|pointwise|foreach|multi_tensor|_kernel_cuda|triton_poi|dropout|index|gather|scatter|fill", re.I)),
+)
+
+_OPERATOR_RULES = (
+    (WorkClass.COLLECTIVE, _COMMUNICATION),
+    (WorkClass.EMBEDDING, re.compile(r"embedding|EmbeddingBag|fbgemm::|IndexSelect", re.I)),
+    (WorkClass.ATTENTION, re.compile(r"attention", re.I)),
+    (WorkClass.CONV, re.compile(r"conv", re.I)),
+    (WorkClass.GEMM, re.compile(r"^aten::(add|ba)?d?d?(bmm|mm|mv|matmul|linear|einsum|addmm|addmv|dot)|^(Addmm|Bmm|Mm|Linear)Backward", re.I)),
+    (WorkClass.COPY, re.compile(r"^aten::(copy_|_to_copy|to$|cat$|clone|contiguous|stack|concat|index_copy)|copy_bucket", re.I)),
+    (WorkClass.MEMSET, re.compile(r"^aten::(zero_|zeros|fill_|ones|zeros_like|ones_like|full)", re.I)),
+    (WorkClass.REDUCTION, re.compile(r"^aten::(sum|mean|_?softmax|_?log_softmax|max|min|norm|.*norm|cumsum|argmax|sort|topk)", re.I)),
+    (
+        WorkClass.ELEMENTWISE,
+        re.compile(
+            r"^aten::(add|sub|mul|div|neg|exp|log|sqrt|rsqrt|pow|relu|threshold|sigmoid|tanh|gelu|silu|clamp|where|addc|_foreach|"
+            r"binary_cross|random_|normal_|uniform_|index|gather|scatter|masked|lt|gt|eq|ne|sgn|abs)|reducer::mul_out",
+            re.I,
+        ),
+    ),
+)
+
+_ROLE_CLASS = {Role.MEMCPY: WorkClass.COPY, Role.MEMSET: WorkClass.MEMSET}
+
+
+def class_of_kernel(name: str) -> WorkClass:
+    """The class of device work by its kernel name."""
+    return _first_match(_KERNEL_RULES, name)
+
+
+def class_of_operator(name: str) -> WorkClass:
+    """The class of a host operator's own time, for CPU-only traces."""
+    return _first_match(_OPERATOR_RULES, name)
+
+
+def collective_of(name: str) -> str | None:
+    """The contract's collective name of communication work or of a c10d operator; None where it is no communication."""
+    if not _COMMUNICATION.search(name):
+        return None
+    squeezed = re.sub(r"[_\s:]", "", name).lower()
+    return next((collective for spelling, collective in _COLLECTIVE_SPELLINGS if spelling in squeezed), "other")
+
+
+def classes_of_names(names: Iterable[str], *, operators: bool) -> npt.NDArray[np.int8]:
+    """Class codes of distinct names, to be indexed by name codes."""
+    classify = class_of_operator if operators else class_of_kernel
+    return np.array([int(classify(name)) for name in names], np.int8)
+
+
+def class_of_role(role: Role) -> WorkClass | None:
+    """The class that a role fixes whatever the name says: copies and memory sets."""
+    return _ROLE_CLASS.get(role)
+
+
+def _first_match(rules: tuple[tuple[WorkClass, re.Pattern[str]], ...], name: str) -> WorkClass:
+    return next((work for work, pattern in rules if pattern.search(name)), WorkClass.OTHER)

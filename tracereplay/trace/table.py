@@ -1,0 +1,122 @@
+"""The event table of one trace file: built once, checked once, never changed."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tracereplay.trace.schema import SCHEMA, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What was wrong with a file: each repair, quarantine and guess is counted.
+
+    ``complete`` is False where the file is cut. ``invalid_times`` are events without a usable start;
+    ``missing_durations`` are complete events without a usable duration (lost or unfinished).
+    """
+
+    complete: bool = True
+    repaired_strings: int = 0
+    nonfinite_values: int = 0
+    quarantined_events: int = 0
+    invalid_times: int = 0
+    impossible_durations: int = 0
+    clock_violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """An accelerator that the file's header lists."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A process group as recorded in ``distributedInfo.pg_config``; ranks are None where the list is cut."""
+
+    name: str
+    description: str
+    backend: str
+    size: int | None
+    ranks: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says of itself: rank and size of its job, devices, process groups, host."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str | None = None
+    host: str | None = None
+    devices: tuple[Device, ...] = ()
+    groups: tuple[Group, ...] = ()
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """All complete events of one file as Arrow columns (``trace/schema.py``), with its header and quality."""
+
+    path: str
+    table: pa.Table
+    header: Header
+    quality: Quality
+    recorded_events: int
+    _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a table that breaks the requirements of ``trace/schema.py``: that would be our fault."""
+        if not self.table.schema.equals(SCHEMA):
+            raise ValueError("event table does not have the schema's columns")
+        if self.table.column("ts_ns").null_count:
+            raise ValueError("event table has rows without a start")
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def column(self, name: str, null: int = -1) -> npt.NDArray[Any]:
+        """A numeric column as numpy int64 with ``null`` in place of nulls; cached, do not write to it."""
+        if name not in self._columns:
+            filled = self.table.column(name).fill_null(null).combine_chunks()
+            self._columns[name] = np.ascontiguousarray(filled.to_numpy(zero_copy_only=False))
+        return self._columns[name]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The distinct names; ``codes("name")`` indexes into it."""
+        return self.dictionary("name")
+
+    def dictionary(self, name: str) -> list[str]:
+        """The distinct values of a text column."""
+        return list(self._encoded(name).dictionary.to_pylist())
+
+    def codes(self, name: str) -> npt.NDArray[np.int32]:
+        """The codes of a text column: indices into ``dictionary(name)``."""
+        key = f"{name}#codes"
+        if key not in self._columns:
+            self._columns[key] = self._encoded(name).indices.to_numpy(zero_copy_only=False)
+        return self._columns[key]
+
+    def name_of(self, row: int) -> str:
+        """The name of one row."""
+        return self.names[int(self.codes("name")[row])]
+
+    def args_of(self, row: int) -> dict[str, Any]:
+        """The decoded ``args`` of one row; empty where it has none. Linear in that event's text."""
+        raw = self.table.column("args")[row].as_py()
+        decoded = msgspec.json.decode(raw) if raw else {}
+        return decoded if isinstance(decoded, dict) else {}
+
+    def rows_of(self, *roles: Role) -> npt.NDArray[np.int64]:
+        """Rows with one of the roles, in file order."""
+        return np.flatnonzero(np.isin(self.column("role"), [int(role) for role in roles]))
+
+    def _encoded(self, name: str) -> Any:  # pyarrow ships no types
+        return self.table.column(name).combine_chunks()
