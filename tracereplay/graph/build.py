@@ -77,6 +77,7 @@ def _merge(results: list[Found]) -> Found:
         np.concatenate([r.own_node for r in results]),
         np.concatenate([r.own_ns for r in results]),
         sum(r.refuted for r in results),
+        sum(r.uncovered_ns for r in results),
     )
 
 
@@ -150,9 +151,9 @@ def _fill_work(draft: RankDraft, columns: dict[str, Int64s], kind: np.ndarray, w
     roles = table.column("role")[work.row]
     for role in (Role.MEMCPY, Role.MEMSET):
         classes = np.where(roles == role, int(class_of_role(role) or WorkClass.OTHER), classes)
-    steps = step_of_time(draft.marks.whole, _enqueued_ns(draft))
+    steps = step_of_time(draft.marks.whole, draft.call_ns)
     columns["row"][nodes] = columns["row"][last] = work.row
-    columns["call_row"][nodes] = columns["call_row"][last] = _call_rows(draft)
+    columns["call_row"][nodes] = columns["call_row"][last] = draft.call_row
     columns["start"][nodes] = columns["start"][last] = work.start_ns
     columns["step"][nodes] = columns["step"][last] = steps
     columns["dur"][nodes] = 0
@@ -176,19 +177,6 @@ def _fill_collective(number: int, c: Collective, columns: dict[str, Int64s], kin
         share = min(c.transfer_ns, max(end - meeting, 0))
         kind[node] = int(NodeKind.TRANSFER)
         columns["start"][node], columns["dur"][node] = end - share, share
-
-
-def _call_rows(draft: RankDraft) -> Int64s:
-    rows = np.full(len(draft.work), -1, np.int64)
-    for number, thread in enumerate(draft.threads):
-        mine = draft.work.call_thread == number
-        rows[mine] = thread.rows[draft.work.call_position[mine]]
-    return rows
-
-
-def _enqueued_ns(draft: RankDraft) -> Int64s:
-    calls = _call_rows(draft)
-    return np.where(calls >= 0, draft.table.column("ts_ns")[calls], draft.work.start_ns)
 
 
 def _parent_rows(draft: RankDraft) -> Int64s:
@@ -245,7 +233,7 @@ def _spans(draft: RankDraft, nodes: Nodes) -> list[StepSpan]:
     """Where each step of a rank lies on its main thread, and when the work it enqueued had drained."""
     thread = draft.threads[draft.main] if draft.main >= 0 else None
     work = draft.work
-    enqueued_in = step_of_time(draft.marks.whole, _enqueued_ns(draft))
+    enqueued_in = step_of_time(draft.marks.whole, draft.call_ns)
     spans = []
     for number, step in enumerate(draft.marks.whole):
         mine = enqueued_in == number
@@ -274,7 +262,8 @@ def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: tuple[int
     firsts = [t.first_node for d in parts.drafts for n, t in enumerate(d.threads) if n != d.main]
     return Coverage(
         edges=kinds,
-        refuted={str(d.index): f.refuted for d, f in zip(parts.drafts, parts.found, strict=True)},
+        refuted=sum(f.refuted for f in parts.found),
+        uncovered_blocking_ns=sum(f.uncovered_ns for f in parts.found),
         unlinked_work=sum(int(np.count_nonzero(d.work.call_thread < 0)) for d in parts.drafts),
         pinned_threads=int(np.count_nonzero(pinned[firsts])) if firsts else 0,
         clock_violations=faults[0],

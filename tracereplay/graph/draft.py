@@ -96,6 +96,21 @@ class RankDraft:
         return self.work_node + self.work.collective
 
     @property
+    def call_row(self) -> Int64s:
+        """The table row of the call that enqueued each piece of work, -1 where none is linked."""
+        rows = np.full(len(self.work), -1, np.int64)
+        for number, thread in enumerate(self.threads):
+            mine = self.work.call_thread == number
+            rows[mine] = thread.rows[self.work.call_position[mine]]
+        return rows
+
+    @property
+    def call_ns(self) -> Int64s:
+        """When each piece of work was enqueued: the start of its call, its own start where no call is linked."""
+        rows = self.call_row
+        return np.where(rows >= 0, self.table.column("ts_ns")[rows], self.work.start_ns)
+
+    @property
     def next_node(self) -> int:
         """The first node number past this rank."""
         return self.first_work_node + len(self.work) + int(self.work.collective.sum())

@@ -31,9 +31,8 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a rule found in one rank: edges, host nodes that are partly waits (with the CPU time that is their own),
-    nodes that a trigger releases (they no longer start by themselves), and counts for the coverage report.
-    """
+    """What a rule found in one rank: edges, host nodes that are partly waits (with the CPU time that is their own), how
+    many candidate edges timing refuted, and blocking time that nothing covers."""
 
     edges: Edges
     own_node: Int64s
@@ -76,7 +75,7 @@ def concat_edges(parts: list[Edges]) -> Edges:
     )
 
 
-def found(edges: Edges, waits: list[tuple[int, int]] | None = None, refuted: int = 0) -> Found:
+def found(edges: Edges, waits: list[tuple[int, int]] | None = None, refuted: int = 0, uncovered_ns: int = 0) -> Found:
     """A rule's result; ``waits`` are (host node, CPU time of its own in ns)."""
     pairs = np.array(waits or np.empty((0, 2)), np.int64).reshape(-1, 2)
-    return Found(edges, pairs[:, 0], pairs[:, 1], refuted)
+    return Found(edges, pairs[:, 0], pairs[:, 1], refuted, uncovered_ns)

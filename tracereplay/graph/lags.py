@@ -17,6 +17,7 @@ from tracereplay.trace.classify import WorkClass
 # Launch-like lags first: whether a queue's order decided a start depends on when its launch would have started it.
 _ORDER = (EdgeKind.LAUNCH, EdgeKind.THREAD_HANDOFF, EdgeKind.SYNC, EdgeKind.STREAM_ORDER, EdgeKind.EVENT_WAIT, EdgeKind.THREAD_ORDER)
 _FEW = 3
+_TAIL_PERCENTILE = 99
 # Host segments, kernels, copies, memory sets, arrivals, transfers.
 _GROUPS = 6
 
@@ -61,6 +62,17 @@ def residues(edges: Edges, lags: Int64s, start_ns: Int64s, end_ns: Int64s) -> tu
     waited = np.zeros(start_ns.size, np.bool_)
     waited[edges.dst] = True
     return np.where(waited, start_ns - ready, 0), int(np.count_nonzero(start_ns[edges.dst] < bound))
+
+
+def residue_tail(nodes: Nodes) -> Int64s:
+    """For each node the 99th percentile of its population's positive residues: a residue above it is unexplained."""
+    groups = population(nodes)
+    limits = np.zeros(len(nodes), np.int64)
+    positive = nodes.residue_ns > 0
+    for group in np.unique(groups[positive]):
+        mine = groups == group
+        limits[mine] = int(np.percentile(nodes.residue_ns[mine & positive], _TAIL_PERCENTILE))
+    return limits
 
 
 def _latest_other(bound: Int64s, dst: Int64s, count: int) -> Int64s:

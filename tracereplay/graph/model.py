@@ -1,7 +1,7 @@
 """The dependency graph of a job: tasks and reasons to wait, in arrays inside and a networkx graph outside."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
 
 import networkx as nx
 import numpy as np
@@ -117,7 +117,8 @@ class Coverage:
     """How well the rules cover the job, before any replay: edges by kind and basis, faults, guesses."""
 
     edges: dict[str, dict[str, int]]
-    refuted: dict[str, int]
+    refuted: int
+    uncovered_blocking_ns: int
     unlinked_work: int
     pinned_threads: int
     clock_violations: int
@@ -145,7 +146,6 @@ class DependencyGraph:
     coverage: Coverage
     host_carries_classes: bool
     warnings: tuple[str, ...] = ()
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -156,6 +156,18 @@ class DependencyGraph:
         if rank < 0:
             return self.collectives[int(self.nodes.collective[node])].name
         return self.tables[rank].name_of(row) if row >= 0 else "gap"
+
+    @cached_property
+    def step_number(self) -> Int64s:
+        """The step number of each node, -1 outside the steps and at rendezvous."""
+        width = int(self.nodes.step.max(initial=0)) + 1
+        numbers = np.full(len(self.tables) * width, -1, np.int64)
+        seen = [0] * len(self.tables)
+        for span in self.steps:
+            numbers[span.rank * width + seen[span.rank]] = span.number
+            seen[span.rank] += 1
+        inside = (self.nodes.step >= 0) & (self.nodes.rank >= 0)
+        return np.where(inside, numbers[self.nodes.rank * width + self.nodes.step], -1)
 
     @property
     def step_numbers(self) -> tuple[int, ...]:

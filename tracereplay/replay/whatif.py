@@ -28,7 +28,7 @@ _KINDS = ("kernel", "op", "class", "collective")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: what it is called, what it selects, by what it multiplies, on which rank (None: all)."""
+    """One change: what it is called, what it selects, by what it multiplies, on which rank, in which step."""
 
     label: str
     kind: str
@@ -36,6 +36,7 @@ class Change:
     factor: float
     rank: int | None = None
     knob: Knob | None = None
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def parse_scale(text: str) -> Change:
     return Change(text, kind, pattern, float(match["factor"]), None if rank is None else int(rank))
 
 
-def setting_changes(setting: Setting) -> Change:
+def setting_change(setting: Setting) -> Change:
     """The change that a hardware knob makes: what it divides takes 1/ratio of its time."""
     return Change(setting.knob.name, "knob", setting.knob.name, 1 / setting.ratio, knob=setting.knob)
 
@@ -123,23 +124,29 @@ def _check_selector(text: str, kind: str, pattern: str) -> None:
 def _multiply(graph: DependencyGraph, change: Change, factors: _Factors) -> None:
     """Multiply the factors of what one change selects; note a change that selects nothing that takes time."""
     if change.kind == "launch":
-        chosen = (graph.edges.kind == EdgeKind.LAUNCH) & _on_rank(graph, change)[graph.edges.dst]
+        chosen = (graph.edges.kind == EdgeKind.LAUNCH) & _in_scope(graph, change)[graph.edges.dst]
         if not (graph.edges.lag_ns[chosen] != 0).any():
             factors.unmoved.append(change.label)
         factors.lag[chosen] *= change.factor
         return
-    chosen = _selected(graph, change) & _on_rank(graph, change)
+    chosen = _selected(graph, change) & _in_scope(graph, change)
     if not (graph.nodes.dur_ns[chosen] > 0).any():
         factors.unmoved.append(change.label)
     factors.node[chosen] *= change.factor
 
 
-def _on_rank(graph: DependencyGraph, change: Change) -> Mask:
-    if change.rank is None:
-        return np.ones(len(graph), np.bool_)
-    if change.rank not in graph.rank_numbers:
-        raise UsageError(f"--scale {change.label!r}: the job has no rank {change.rank}", hint=f"ranks are {list(graph.rank_numbers)}")
-    return np.asarray(graph.nodes.rank == graph.rank_numbers.index(change.rank))
+def _in_scope(graph: DependencyGraph, change: Change) -> Mask:
+    """Nodes of the change's rank and step; all where it names none."""
+    scope = np.ones(len(graph), np.bool_)
+    if change.rank is not None:
+        if change.rank not in graph.rank_numbers:
+            raise UsageError(
+                f"--scale {change.label!r}: the job has no rank {change.rank}", hint=f"ranks are {list(graph.rank_numbers)}"
+            )
+        scope &= graph.nodes.rank == graph.rank_numbers.index(change.rank)
+    if change.step is not None:
+        scope &= graph.step_number == change.step
+    return scope
 
 
 def _selected(graph: DependencyGraph, change: Change) -> Mask:

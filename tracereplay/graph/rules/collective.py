@@ -66,26 +66,19 @@ def _members(draft: RankDraft) -> list[tuple[_Key, _Member]]:
     chosen = np.flatnonzero(work.collective)
     chosen = chosen[np.argsort(work.start_ns[chosen], kind="stable")]
     starts = np.array([s.start_ns for s in draft.marks.whole])
+    call_ns = draft.call_ns
     seen: Counter[tuple[str | None, int, str]] = Counter()
     result = []
     for w in chosen:
         args = draft.table.args_of(int(work.row[w]))
         group = str(args["Process Group Name"]) if "Process Group Name" in args else None
         name = _name(draft, int(w), args)
-        position = int(np.searchsorted(starts, _enqueued_ns(draft, int(w)), side="right")) - 1
+        position = int(np.searchsorted(starts, call_ns[w], side="right")) - 1
         step = draft.marks.whole[position].number if position >= 0 else -1
         key = _Key(group, step, name, seen[group, step, name])
         seen[group, step, name] += 1
         result.append((key, _Member(draft, int(w))))
     return result
-
-
-def _enqueued_ns(draft: RankDraft, w: int) -> int:
-    work = draft.work
-    if work.call_thread[w] < 0:
-        return int(work.start_ns[w])
-    thread = draft.threads[work.call_thread[w]]
-    return int(draft.table.column("ts_ns")[thread.rows[work.call_position[w]]])
 
 
 def _name(draft: RankDraft, w: int, args: dict[str, Any]) -> str:

@@ -5,7 +5,8 @@
     stream 20                 `-->|--C--|
 
 Traces without ``cuda_sync`` rows name neither the stream nor the event of a wait. Program order does: the next launch of the
-thread is what waits, and what it waits for is the last work that the thread launched on another queue. Timing may refute
+program is what waits, and what it waits for is the last work that the program launched on another queue. The forward
+thread and the backward threads that it hands over to are one program; every other thread is its own. Timing may refute
 the pair (the producer ends after the consumer starts); refuted pairs are counted, not drawn.
 """
 
@@ -13,24 +14,24 @@ import re
 
 import numpy as np
 
-from tracereplay.graph.draft import HostThread, RankDraft
+from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.rules.autograd import engine_codes
+from tracereplay.graph.tiling import Int64s
 
 _WAIT_CALL = re.compile(r"^(cuda|hip|cu)StreamWaitEvent")
 
 
 def event_wait(draft: RankDraft) -> Found:
     """Edges from the work before a recorded event to the work that waits for it."""
-    codes = [code for code, name in enumerate(draft.table.names) if _WAIT_CALL.match(name)]
+    codes = np.array([code for code, name in enumerate(draft.table.names) if _WAIT_CALL.match(name)], np.int64)
     pairs: set[tuple[int, int]] = set()
     refuted = 0
-    for number, thread in enumerate(draft.threads):
-        waits = np.flatnonzero(np.isin(_codes(draft, thread), codes))
-        if waits.size:
-            good, bad = _pairs(draft, number, waits)
-            pairs |= good
-            refuted += bad
+    for program in _programs(draft):
+        good, bad = _pairs(draft, program, codes)
+        pairs |= good
+        refuted += bad
     ordered = np.array(sorted(pairs), np.int64).reshape(-1, 2)
     edges = make_edges(
         EdgeKind.EVENT_WAIT, Basis.INFERRED, draft.work_last_node[ordered[:, 0]], draft.work_node[ordered[:, 1]]
@@ -38,28 +39,44 @@ def event_wait(draft: RankDraft) -> Found:
     return found(edges, refuted=refuted)
 
 
-def _codes(draft: RankDraft, thread: HostThread) -> np.ndarray:
-    return np.where(thread.rows >= 0, draft.table.codes("name")[thread.rows], -1)
+def _programs(draft: RankDraft) -> list[list[int]]:
+    """Threads that take turns: the main thread with the engine's threads, every other thread by itself."""
+    engine = engine_codes(draft.table)
+    codes = draft.table.codes("name")
+    together, alone = [], []
+    for number, thread in enumerate(draft.threads):
+        is_engine = np.isin(codes[thread.rows[thread.rows >= 0]], engine).any()
+        (together if number == draft.main or is_engine else alone).append(number)
+    return [together, *([n] for n in alone)]
 
 
-def _pairs(draft: RankDraft, number: int, waits: np.ndarray) -> tuple[set[tuple[int, int]], int]:
-    """(producer, consumer) work of each wait of one thread, and how many pairs timing refutes."""
-    work = draft.work
-    launched = np.flatnonzero((work.call_thread == number) & ~work.on_host)
-    launched = launched[np.argsort(work.call_position[launched], kind="stable")]
-    positions = work.call_position[launched]
+def _pairs(draft: RankDraft, program: list[int], codes: Int64s) -> tuple[set[tuple[int, int]], int]:
+    """(producer, consumer) work of each wait of a program, and how many pairs timing refutes."""
+    work, ts = draft.work, draft.table.column("ts_ns")
+    rows = np.concatenate([draft.threads[n].rows for n in program]) if program else np.empty(0, np.int64)
+    rows = rows[rows >= 0]
+    waits = np.sort(ts[rows[np.isin(draft.table.codes("name")[rows], codes)]])
+    launched = np.flatnonzero(np.isin(work.call_thread, program) & ~work.on_host)
+    called = draft.call_ns[launched]
+    order = np.argsort(called, kind="stable")
+    launched, called = launched[order], called[order]
+    elsewhere = _last_on_other_queue(work.queue[launched])
     good: set[tuple[int, int]] = set()
     refuted = 0
-    for wait in waits:
-        after = int(np.searchsorted(positions, wait, side="right"))
-        if after == launched.size:
+    for after in np.searchsorted(called, waits, side="right"):
+        if after == launched.size or elsewhere[after] < 0:
             continue
-        consumer = int(launched[after])
-        producer = next((int(w) for w in launched[:after][::-1] if work.queue[w] != work.queue[consumer]), None)
-        if producer is None:
-            continue
+        producer, consumer = int(launched[elsewhere[after]]), int(launched[after])
         if work.end_ns[producer] <= work.start_ns[consumer]:
             good.add((producer, consumer))
         else:
             refuted += 1
     return good, refuted
+
+
+def _last_on_other_queue(queues: Int64s) -> Int64s:
+    """For each launch the last earlier launch on another queue, -1 where there is none."""
+    result = np.full(queues.size, -1, np.int64)
+    for i in range(1, queues.size):
+        result[i] = i - 1 if queues[i - 1] != queues[i] else result[i - 1]
+    return result

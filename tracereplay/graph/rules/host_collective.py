@@ -115,12 +115,13 @@ def _occurrences(draft: RankDraft) -> list[tuple[tuple[str, int], _Occurrence]]:
     linked = np.flatnonzero(work.on_host & (work.call_thread >= 0))
     linked = linked[np.argsort(work.start_ns[linked], kind="stable")]
     engine = set(engine_codes(table).tolist())
+    enqueued = draft.call_ns
     seen: Counter[tuple[int, str]] = Counter()
     found_here = []
     for w in linked:
         thread = draft.threads[work.call_thread[w]]
         position = int(work.call_position[w])
-        call_ns = int(table.column("ts_ns")[thread.rows[position]])
+        call_ns = int(enqueued[w])
         step = sum(s.start_ns <= call_ns for s in draft.marks.whole)
         kind = collective_of(table.name_of(int(work.row[w]))) or ""
         key = (kind, seen[step, kind])

@@ -53,7 +53,7 @@ class _Queue:
 def sync(draft: RankDraft) -> Found:
     """Edges from device work to what the host does after the call that waited for it."""
     queues = _queues(draft)
-    src, dst, waits, refuted = [], [], [], 0
+    src, dst, waits, refuted, uncovered_ns = [], [], [], 0, 0
     calls = [(call, _awaited(draft, call, queues)) for call in _blocking_calls(draft)]
     usual = _usual_cost(draft, calls)
     for call, awaited in calls:
@@ -66,16 +66,13 @@ def sync(draft: RankDraft) -> Found:
         if last > call.start_ns:
             own = min(usual.get(call.name, 0), last - call.start_ns)
             waits.append((node - 1, own))
-    return found(make_edges(EdgeKind.SYNC, Basis.INFERRED, src, dst), waits, refuted)
+        elif _QUEUE_CALL.match(call.name) or _DEVICE_CALL.match(call.name):
+            uncovered_ns += max(call.end_ns - call.start_ns - usual[call.name], 0)
+    return found(make_edges(EdgeKind.SYNC, Basis.INFERRED, src, dst), waits, refuted, uncovered_ns)
 
 
 def _queues(draft: RankDraft) -> list[_Queue]:
-    work = draft.work
-    enqueued = work.start_ns.copy()
-    for number, thread in enumerate(draft.threads):
-        mine = work.call_thread == number
-        rows = thread.rows[work.call_position[mine]]
-        enqueued[mine] = draft.table.column("ts_ns")[rows]
+    work, enqueued = draft.work, draft.call_ns
     queues = []
     for queue in np.unique(work.queue[~work.on_host]):
         members = np.flatnonzero(work.queue == queue)

@@ -1,0 +1,296 @@
+"""Where the step's time goes and who makes whom wait: in, a graph; out, parts of the critical path, waits, sensitivities.
+
+The walk starts at the end of the longest rank's step and goes back to its start, always to the task that decided the start
+of the present one, over ranks where a collective was waited for. Law: the parts tile the step, so they sum to it.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracereplay.graph.kinds import EdgeKind, NodeKind
+from tracereplay.graph.lags import residue_tail
+from tracereplay.graph.model import NO_RELEASE, Collective, DependencyGraph
+from tracereplay.replay.engine import replay
+from tracereplay.replay.schedule import RELEASED, Schedule
+from tracereplay.replay.steps import StepTime, step_times, summarise
+from tracereplay.replay.whatif import Change, apply
+from tracereplay.trace.classify import WorkClass
+
+PART_NAMES = (
+    "host", "launch", "input", "late_entry", "gemm", "attention", "conv", "embedding", "elementwise", "reduction", "copy",
+    "collective_transfer", "collective_wait", "collective_unsplit", "sync", "other", "unexplained",
+)  # fmt: skip
+
+_CLASS_PART = {WorkClass.MEMSET: "copy", WorkClass.COLLECTIVE: "collective_transfer"}
+_LAG_PART = {
+    EdgeKind.LAUNCH: "launch",
+    EdgeKind.STREAM_ORDER: "launch",
+    EdgeKind.EVENT_WAIT: "sync",
+    EdgeKind.SYNC: "sync",
+    EdgeKind.THREAD_HANDOFF: "sync",
+    EdgeKind.THREAD_ORDER: "host",
+    EdgeKind.COLLECTIVE: "collective_wait",
+}
+_BEFORE = "before the recording"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the step."""
+
+    name: str
+    ns: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A rank's wait for another: who caused it, by what, in which collective."""
+
+    rank: int | None
+    caused_by_rank: int | None
+    cause: str
+    op: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveRow:
+    """One collective of the step; ``transfer_ns``, ``last_rank`` and waits are None where it cannot be split."""
+
+    op: str
+    group: str | None
+    seq: int
+    bytes: int | None
+    ranks: tuple[int | None, ...]
+    transfer_ns: int | None
+    end_skew_ns: int
+    last_rank: int | None
+    waits: tuple[tuple[int | None, int], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """All collectives of the steps, over all ranks; sums are None where none could be split."""
+
+    count: int
+    recorded_ns: int
+    transfer_ns: int | None
+    wait_ns: int | None
+    wait_share: float | None
+    rows: tuple[CollectiveRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What twice as much of one resource would save, and the elasticity (share saved over share of time removed)."""
+
+    knob: str
+    saved_ns_2x: int
+    elasticity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The result of ``tracereplay attribute`` for one step number."""
+
+    step: int
+    rank: int | None
+    step_ns: int
+    parts: tuple[Part, ...]
+    sum_ns: int
+    tail_ns: int
+    waits: tuple[Wait, ...]
+    collectives: Collectives
+    path_ns: int
+    by_class: dict[str, int]
+    sensitivity: tuple[Sensitivity, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A stretch of the walk: which part, between which times, at which node."""
+
+    part: str
+    start_ns: int
+    end_ns: int
+    node: int
+
+
+def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
+    """The attribution of one step, by default the longest of those that every rank has whole."""
+    schedule = replay(graph)
+    times = step_times(graph, schedule)
+    steps = summarise(graph, times)
+    chosen = number if number is not None else steps.numbers[int(np.argmax(steps.longest_ns))]
+    mine = [t for t in times if t.number == chosen]
+    longest = max(mine, key=lambda t: t.dur_ns)
+    pieces = _walk(graph, schedule, _last_node(graph, schedule, longest), longest.start_ns, longest.end_ns)
+    totals: Counter[str] = Counter()
+    for piece in pieces:
+        totals[piece.part] += piece.end_ns - piece.start_ns
+    parts = tuple(Part(n, totals[n], totals[n] / longest.dur_ns) for n in PART_NAMES if totals[n])
+    collectives = [c for c in graph.collectives if c.step == chosen]
+    return Attribution(
+        step=chosen,
+        rank=graph.rank_numbers[longest.rank],
+        step_ns=longest.dur_ns,
+        parts=parts,
+        sum_ns=sum(p.ns for p in parts),
+        tail_ns=max(max(t.end_ns for t in mine) - longest.end_ns, 0),
+        waits=_waits(graph, schedule, collectives, longest.start_ns),
+        collectives=_summarise_collectives(graph, collectives),
+        path_ns=sum(p.end_ns - p.start_ns for p in pieces),
+        by_class=_by_class(graph, pieces),
+        sensitivity=_sensitivities(graph, chosen, longest.dur_ns),
+    )
+
+
+def _last_node(graph: DependencyGraph, schedule: Schedule, longest: StepTime) -> int:
+    """The task with which a step ends: the one before its mark, or the work that drained last if that ends later."""
+    span = next(s for s in graph.steps if s.rank == longest.rank and s.number == longest.number)
+    if schedule.end_ns[span.last_node] >= longest.end_ns:
+        return span.last_node
+    index = [s.number for s in graph.steps if s.rank == longest.rank].index(longest.number)
+    nodes = graph.nodes
+    mine = np.flatnonzero((nodes.rank == longest.rank) & (nodes.step == index) & (nodes.kind != NodeKind.HOST))
+    return int(mine[np.argmax(schedule.end_ns[mine])])
+
+
+def _walk(graph: DependencyGraph, schedule: Schedule, node: int, start_ns: int, end_ns: int) -> list[_Piece]:
+    """Pieces that tile [start_ns, end_ns) backwards along the edges that decided each start."""
+    pieces: list[_Piece] = []
+    tail = residue_tail(graph.nodes)
+    upper = end_ns
+    while upper > start_ns:
+        begin = int(schedule.start_ns[node])
+        upper = _add(pieces, _Piece(_part_of(graph, node), begin, upper, node), start_ns)
+        edge = int(schedule.waited_for[node])
+        if upper <= start_ns:
+            break
+        if edge == RELEASED:
+            part = "late_entry" if graph.nodes.release_ns[node] != NO_RELEASE else "unexplained"
+            _add(pieces, _Piece(part, start_ns, upper, node), start_ns)
+            break
+        source = int(graph.edges.src[edge])
+        bound = int(schedule.start_ns[source] if graph.edges.from_start[edge] else schedule.end_ns[source])
+        part = _LAG_PART[EdgeKind(graph.edges.kind[edge])]
+        if graph.nodes.residue_ns[node] > tail[node]:
+            lag_end = max(min(upper, bound + int(graph.edges.lag_ns[edge])), bound)
+            upper = _add(pieces, _Piece("unexplained", lag_end, upper, node), start_ns)
+        upper = _add(pieces, _Piece(part, bound, upper, node), start_ns)
+        node = source
+    return pieces
+
+
+def _add(pieces: list[_Piece], piece: _Piece, start_ns: int) -> int:
+    """Add what of a piece lies after ``start_ns`` and is not empty; return the time down to which the walk has come."""
+    low = max(piece.start_ns, start_ns)
+    if low < piece.end_ns:
+        pieces.append(_Piece(piece.part, low, piece.end_ns, piece.node))
+    return min(low, piece.end_ns)
+
+
+def _part_of(graph: DependencyGraph, node: int) -> str:
+    nodes = graph.nodes
+    kind = NodeKind(nodes.kind[node])
+    if kind is NodeKind.UNSPLIT:
+        return "collective_unsplit"
+    if kind is NodeKind.TRANSFER:
+        return "collective_transfer"
+    if kind is NodeKind.HOST and nodes.work_class[node] == WorkClass.HOST:
+        return "input" if _is_input(graph, node) else "host"
+    work = WorkClass(nodes.work_class[node])
+    return _CLASS_PART.get(work, work.name.lower())
+
+
+def _is_input(graph: DependencyGraph, node: int) -> bool:
+    """True for host time under a data loader's or a collector's input annotation."""
+    rank, row = int(graph.nodes.rank[node]), int(graph.nodes.row[node])
+    while row >= 0:
+        name = graph.tables[rank].name_of(row)
+        if "DataLoader" in name or name in ("## input ##", "## copy_batch_to_gpu ##"):
+            return True
+        row = int(graph.parent_row[rank][row])
+    return False
+
+
+def _by_class(graph: DependencyGraph, pieces: list[_Piece]) -> dict[str, int]:
+    totals: Counter[str] = Counter()
+    for piece in pieces:
+        totals[WorkClass(graph.nodes.work_class[piece.node]).name.lower()] += piece.end_ns - piece.start_ns
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
+
+
+def _waits(graph: DependencyGraph, schedule: Schedule, collectives: list[Collective], start_ns: int) -> tuple[Wait, ...]:
+    """Each participant's wait with its cause: what the last rank did while the participant already waited."""
+    rows = []
+    for c in collectives:
+        if c.wait_ns is None:
+            continue
+        last = int(np.argmax(c.start_ns))
+        earliest = min(c.start_ns)
+        pieces = _walk(graph, schedule, c.arrivals[last], min(earliest, start_ns), c.start_ns[last])
+        for rank, arrival, waited in zip(c.ranks, c.start_ns, c.wait_ns, strict=True):
+            if waited > 0 and rank != c.ranks[last]:
+                cause = _cause(pieces, arrival)
+                rows.append(Wait(graph.rank_numbers[rank], graph.rank_numbers[c.ranks[last]], cause, f"{c.name}#{c.order}", waited))
+    return tuple(sorted(rows, key=lambda w: -w.ns))
+
+
+def _cause(pieces: list[_Piece], since_ns: int) -> str:
+    totals: Counter[str] = Counter()
+    for piece in pieces:
+        totals[piece.part] += max(piece.end_ns - max(piece.start_ns, since_ns), 0)
+    name = max(totals, key=lambda n: (totals[n], n)) if totals else "unexplained"
+    return _BEFORE if name == "late_entry" else name
+
+
+def _summarise_collectives(graph: DependencyGraph, collectives: list[Collective]) -> Collectives:
+    split = [c for c in collectives if c.transfer_ns is not None]
+    recorded_ns = sum(c.recorded_ns for c in collectives)
+    known_ns = sum(c.recorded_ns for c in split)
+    wait_ns = sum(sum(c.wait_ns or ()) for c in split) if split else None
+    return Collectives(
+        count=len(collectives),
+        recorded_ns=recorded_ns,
+        transfer_ns=sum(c.transfer_ns or 0 for c in split) if split else None,
+        wait_ns=wait_ns,
+        wait_share=wait_ns / known_ns if wait_ns is not None and known_ns else None,
+        rows=tuple(_row(graph, c) for c in collectives),
+    )
+
+
+def _row(graph: DependencyGraph, c: Collective) -> CollectiveRow:
+    ranks = tuple(graph.rank_numbers[r] for r in c.ranks)
+    waits = c.wait_ns
+    return CollectiveRow(
+        op=c.name,
+        group=c.group,
+        seq=c.order,
+        bytes=c.bytes,
+        ranks=ranks,
+        transfer_ns=c.transfer_ns,
+        end_skew_ns=max(c.end_ns) - min(c.end_ns),
+        last_rank=ranks[int(np.argmax(c.start_ns))] if waits is not None else None,
+        waits=tuple(zip(ranks, waits, strict=True)) if waits is not None else None,
+    )
+
+
+def _sensitivities(graph: DependencyGraph, number: int, step_ns: int) -> tuple[Sensitivity, ...]:
+    """Twice as fast within the step, one resource at a time, largest saving first. Earlier steps stay as they are, so that
+    the ranks enter the step as recorded and the saving is that of this step alone."""
+    present = {WorkClass(w) for w in np.unique(graph.nodes.work_class[graph.nodes.dur_ns > 0])}
+    names = sorted({c.name for c in graph.collectives if c.transfer_ns is not None})
+    questions = [("host", ""), ("launch", "")]
+    questions += [("class", w.name.lower()) for w in sorted(present - {WorkClass.HOST, WorkClass.COLLECTIVE})]
+    questions += [("collective", name) for name in names]
+    rows = []
+    for kind, pattern in questions:
+        label = f"{kind}:{pattern}" if pattern else kind
+        scenario = apply(graph, [Change(label, kind, pattern, 0.5, step=number)])
+        after = max(t.dur_ns for t in step_times(graph, replay(graph, scenario.timing)) if t.number == number)
+        rows.append(Sensitivity(label, step_ns - after, (step_ns - after) / step_ns / 0.5 if step_ns else 0.0))
+    return tuple(sorted(rows, key=lambda s: (-s.saved_ns_2x, s.knob)))

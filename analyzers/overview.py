@@ -1,0 +1,230 @@
+"""What a job's traces hold: in, a Job; out, the numbers of ``tracereplay info``.
+
+An interval is half open. Device work is kernels, copies and memory sets; window = first start to last end; busy = length of
+the union over the streams of one device. Law: busy + idle = window on every device.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracereplay.graph.layout import match_launches
+from tracereplay.graph.steps import find_steps
+from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.classify import WorkClass, classes_of_names, collective_of
+from tracereplay.trace.job import Job, RankTrace
+from tracereplay.trace.schema import DEVICE_ROLES, Role
+from tracereplay.trace.table import Device, EventTable, Quality
+
+_LAUNCH_CALL = re.compile(r"(Launch(Cooperative)?Kernel|GraphLaunch|Memcpy|Memset)")
+_MEMORY_KERNEL = re.compile(r"^(__amd_rocclr_)?(copyBuffer|fillBuffer)|^Mem(cpy|set)", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A step of a rank: its number, the length of its mark (None where it is cut), whether it is whole."""
+
+    number: int
+    dur_ns: int | None
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """Busy and idle time of one device within the rank's window."""
+
+    device: int
+    busy_ns: int
+    idle_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamUse:
+    """Work of one stream."""
+
+    device: int
+    stream: int | None
+    events: int
+    busy_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """The device side of a rank; unions, except ``work_ns``, which is a sum of durations."""
+
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    comm_ns: int
+    memory_ns: int
+    overlap_ns: int
+    exposed_comm_ns: int
+    work_ns: int
+    same_stream_overlap_ns: int
+    devices: tuple[DeviceUse, ...]
+    streams: tuple[StreamUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Device work with and without a launching call, and launching calls without work."""
+
+    linked: int
+    orphans: int
+    launches_without_work: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankOverview:
+    """One rank of ``info``; ``gpu`` is None where no device work is recorded."""
+
+    rank: int | None
+    rank_source: str
+    world_size: int | None
+    file: str
+    events: int
+    devices: tuple[Device, ...]
+    steps: tuple[StepRow, ...]
+    counts: dict[str, int]
+    gpu: DeviceTime | None
+    links: Links
+    quality: Quality
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The result of ``tracereplay info``."""
+
+    ranks: tuple[RankOverview, ...]
+    ranks_present: tuple[int, ...]
+    ranks_missing: tuple[int, ...]
+    common_steps: tuple[int, ...]
+
+
+def survey(job: Job, steps: frozenset[int] | None = None) -> Overview:
+    """The overview of a job; ``steps`` lists those step numbers only."""
+    ranks = tuple(_rank(trace, steps) for trace in job.ranks)
+    whole = [{s.number for s in r.steps if s.whole} for r in ranks]
+    return Overview(ranks, job.ranks_present, job.ranks_missing, tuple(sorted(set.intersection(*whole))))
+
+
+def union_ns(start_ns: Int64s, end_ns: Int64s) -> int:
+    """Length of the union of half-open intervals."""
+    if start_ns.size == 0:
+        return 0
+    order = np.argsort(start_ns, kind="stable")
+    starts, reach = start_ns[order], np.maximum.accumulate(end_ns[order])
+    gaps = np.maximum(starts[1:] - reach[:-1], 0)
+    return int(reach[-1] - starts[0] - gaps.sum())
+
+
+def _rank(trace: RankTrace, wanted: frozenset[int] | None) -> RankOverview:
+    table = trace.table
+    marks = find_steps(table)
+    steps = [StepRow(s.number, s.dur_ns, True) for s in marks.whole] + [StepRow(n, None, False) for n in marks.cut]
+    work = table.rows_of(*DEVICE_ROLES)
+    calls = match_launches(table, work)
+    return RankOverview(
+        rank=trace.rank,
+        rank_source=trace.rank_source,
+        world_size=table.header.world_size,
+        file=table.path,
+        events=table.recorded_events,
+        devices=table.header.devices,
+        steps=tuple(sorted((s for s in steps if wanted is None or s.number in wanted), key=lambda s: s.number)),
+        counts=_counts(table),
+        gpu=_device_time(table),
+        links=_links(table, work, calls),
+        quality=table.quality,
+    )
+
+
+def _counts(table: EventTable) -> dict[str, int]:
+    counts = {
+        name: int(table.rows_of(role).size)
+        for name, role in (
+            ("cpu_op", Role.CPU_OP),
+            ("runtime", Role.RUNTIME),
+            ("kernel", Role.KERNEL),
+            ("memcpy", Role.MEMCPY),
+            ("memset", Role.MEMSET),
+        )
+    }
+    carriers = table.rows_of(Role.KERNEL) if counts["kernel"] else table.rows_of(Role.ANNOTATION)
+    named = np.array([collective_of(name) is not None for name in table.names], np.bool_)
+    counts["collective"] = int(np.count_nonzero(named[table.codes("name")[carriers]]))
+    return counts
+
+
+def _links(table: EventTable, work: Int64s, calls: Int64s) -> Links:
+    launching = np.array([_LAUNCH_CALL.search(name) is not None for name in table.names], np.bool_)
+    runtime = table.rows_of(Role.RUNTIME)
+    launches = runtime[launching[table.codes("name")[runtime]]]
+    linked = calls >= 0
+    without = int(np.count_nonzero(~np.isin(launches, calls[linked])))
+    return Links(int(np.count_nonzero(linked)), int(np.count_nonzero(~linked)), without)
+
+
+def _device_time(table: EventTable) -> DeviceTime | None:
+    rows = table.rows_of(*DEVICE_ROLES)
+    rows = rows[table.column("dur_ns")[rows] >= 0]
+    if rows.size == 0:
+        return None
+    start = table.column("ts_ns")[rows]
+    end = start + table.column("dur_ns")[rows]
+    device = table.column("device")[rows]
+    comm, memory = _split(table, rows)
+    compute = ~comm & ~memory
+    window = int(end.max() - start.min())
+    parts = {name: _over_devices(device, start, end, mask) for name, mask in _masks(comm, memory, compute).items()}
+    overlap = parts["comm"] + parts["compute"] - parts["both"]
+    devices = tuple(
+        DeviceUse(int(d), busy := union_ns(start[device == d], end[device == d]), window - busy) for d in np.unique(device)
+    )
+    streams, stream_overlap = _streams(table, rows, start, end)
+    busy_ns = sum(d.busy_ns for d in devices)
+    return DeviceTime(
+        window_ns=window,
+        busy_ns=busy_ns,
+        idle_ns=sum(d.idle_ns for d in devices),
+        compute_ns=parts["compute"],
+        comm_ns=parts["comm"],
+        memory_ns=parts["memory"],
+        overlap_ns=overlap,
+        exposed_comm_ns=parts["comm"] - overlap,
+        work_ns=int((end - start).sum()),
+        same_stream_overlap_ns=stream_overlap,
+        devices=devices,
+        streams=streams,
+    )
+
+
+def _masks(comm: npt.NDArray[np.bool_], memory: npt.NDArray[np.bool_], compute: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.bool_]]:
+    return {"comm": comm, "memory": memory, "compute": compute, "both": comm | compute}
+
+
+def _over_devices(device: Int64s, start: Int64s, end: Int64s, mask: npt.NDArray[np.bool_]) -> int:
+    return sum(union_ns(start[mask & (device == d)], end[mask & (device == d)]) for d in np.unique(device))
+
+
+def _split(table: EventTable, rows: Int64s) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which device rows are communication and which move memory: by role, then by the vendor's copy kernels."""
+    names = table.codes("name")[rows]
+    kernel = table.column("role")[rows] == Role.KERNEL
+    comm = kernel & (classes_of_names(table.names, operators=False)[names] == WorkClass.COLLECTIVE)
+    copies = np.array([_MEMORY_KERNEL.search(name) is not None for name in table.names], np.bool_)[names]
+    return comm, ~kernel | (copies & ~comm)
+
+
+def _streams(table: EventTable, rows: Int64s, start: Int64s, end: Int64s) -> tuple[tuple[StreamUse, ...], int]:
+    device, stream = table.column("device")[rows], table.column("stream")[rows]
+    uses, overlap = [], 0
+    for d, s in sorted({(int(a), int(b)) for a, b in zip(device, stream, strict=True)}):
+        mine = (device == d) & (stream == s)
+        busy = union_ns(start[mine], end[mine])
+        uses.append(StreamUse(d, s if s >= 0 else None, int(mine.sum()), busy))
+        overlap += int((end - start)[mine].sum()) - busy
+    return tuple(uses), overlap

@@ -1,0 +1,145 @@
+"""What a scenario makes of the job: in, a graph and changes; out, baseline and predicted steps.
+
+Law: a scenario without changes predicts the baseline.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracereplay.graph.kinds import NodeKind
+from tracereplay.graph.model import DependencyGraph
+from tracereplay.replay.engine import replay
+from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
+from tracereplay.replay.whatif import Change, Moved, apply
+from tracereplay.trace.classify import WorkClass
+
+
+@dataclass(frozen=True, slots=True)
+class StepPrediction:
+    """One step number of the job: the longest rank before and after, and when its work has drained after."""
+
+    number: int
+    baseline_ns: int
+    predicted_ns: int | None
+    drain_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankPrediction:
+    """One rank: its mean step before and after."""
+
+    rank: int | None
+    baseline_ns: int
+    predicted_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Bounds of a prediction; ``level`` is None where they are bounds and not a confidence."""
+
+    low_ns: int
+    high_ns: int
+    level: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmodelled:
+    """Device work that no knob reaches because no class is known for it."""
+
+    work_ns: int
+    share: float
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The result of ``tracereplay whatif``; ``predicted_ns`` is None where only an interval can be given."""
+
+    baseline_ns: int
+    predicted_ns: int | None
+    speedup: float | None
+    interval: Interval | None
+    steady_ns: int | None
+    steps: tuple[StepPrediction, ...]
+    ranks: tuple[RankPrediction, ...]
+    moved: dict[str, Moved]
+    unmoved_knobs: tuple[str, ...]
+    assumed: tuple[str, ...]
+    unmodelled: Unmodelled
+    unsplit: int
+
+
+def predict(graph: DependencyGraph, changes: list[Change]) -> Prediction:
+    """The job under the changes. A change to collectives that cannot be split gives an interval instead of a number."""
+    before = step_times(graph, replay(graph))
+    baseline = summarise(graph, before)
+    scenario = apply(graph, changes)
+    after = step_times(graph, replay(graph, scenario.timing))
+    predicted = summarise(graph, after)
+    interval = None
+    if scenario.unsplit is not None:
+        other = summarise(graph, step_times(graph, replay(graph, scenario.unsplit)))
+        low, high = sorted((predicted.mean_ns, other.mean_ns))
+        interval = Interval(low, high, None)
+    known = interval is None
+    return Prediction(
+        baseline_ns=baseline.mean_ns,
+        predicted_ns=predicted.mean_ns if known else None,
+        speedup=baseline.mean_ns / predicted.mean_ns if known and predicted.mean_ns else None,
+        interval=interval,
+        steady_ns=predicted.steady_ns if known else None,
+        steps=_steps(baseline, predicted, after, known),
+        ranks=_ranks(graph, before, after, known),
+        moved=scenario.moved,
+        unmoved_knobs=scenario.unmoved,
+        assumed=_assumed(graph, changes),
+        unmodelled=_unmodelled(graph, changes),
+        unsplit=scenario.unsplit_touched,
+    )
+
+
+def notes(prediction: Prediction) -> list[str]:
+    """What a reader must know beside the numbers: what moved nothing, and why there is an interval or none."""
+    lines = [f"{name} moved nothing in this job" for name in prediction.unmoved_knobs]
+    if prediction.interval is not None:
+        lines.append(
+            f"{prediction.unsplit} collective records miss participants: the answer is an interval from none to all of their "
+            "time being transfer; predicted_ns, speedup and steady_ns are null"
+        )
+    return lines
+
+
+def _steps(baseline: JobSteps, predicted: JobSteps, after: list[StepTime], known: bool) -> tuple[StepPrediction, ...]:
+    rows = []
+    for number, before_ns, after_ns in zip(baseline.numbers, baseline.longest_ns, predicted.longest_ns, strict=True):
+        drains = [t.drain_ns for t in after if t.number == number and t.drain_ns is not None]
+        rows.append(StepPrediction(number, before_ns, after_ns if known else None, max(drains, default=None) if known else None))
+    return tuple(rows)
+
+
+def _ranks(graph: DependencyGraph, before: list[StepTime], after: list[StepTime], known: bool) -> tuple[RankPrediction, ...]:
+    rows = []
+    for index, rank in enumerate(graph.rank_numbers):
+        a = [t.dur_ns for t in before if t.rank == index]
+        b = [t.dur_ns for t in after if t.rank == index]
+        rows.append(RankPrediction(rank, round(sum(a) / len(a)), round(sum(b) / len(b)) if known else None))
+    return tuple(rows)
+
+
+def _assumed(graph: DependencyGraph, changes: list[Change]) -> tuple[str, ...]:
+    assumed = ["hardware knobs are plain ratios: no efficiency curve, no uncertainty"] if any(c.knob for c in changes) else []
+    assumed += [w for w in graph.warnings if w.startswith("no host is recorded")]
+    return tuple(assumed)
+
+
+def _unmodelled(graph: DependencyGraph, changes: list[Change]) -> Unmodelled:
+    nodes = graph.nodes
+    device = np.isin(nodes.kind, (NodeKind.DEVICE, NodeKind.TRANSFER, NodeKind.UNSPLIT))
+    total = int(nodes.dur_ns[device].sum())
+    if not any(c.knob and c.knob.side == "device" for c in changes):
+        return Unmodelled(0, 0.0, ())
+    unknown = np.flatnonzero(device & (nodes.work_class == WorkClass.OTHER))
+    work_ns = int(nodes.dur_ns[unknown].sum())
+    names = sorted({graph.name(int(n)) for n in unknown})[:10]
+    return Unmodelled(work_ns, work_ns / total if total else 0.0, tuple(names))

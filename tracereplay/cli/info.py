@@ -1,0 +1,29 @@
+"""``tracereplay info``: what is in the traces."""
+
+from tracereplay.cli.options import AsJson, Debug, ManifestFile, NoCache, Output, Paths, Ranks, Steps, Strict, request
+
+
+def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its parameters
+    paths: Paths,
+    ranks: Ranks = None,
+    steps: Steps = None,
+    manifest: ManifestFile = None,
+    strict: Strict = False,
+    no_cache: NoCache = False,  # noqa: ARG001 - read by scripts that also run later versions
+    as_json: AsJson = False,
+    output: Output = None,
+    debug: Debug = False,  # noqa: ARG001 - read by main.run
+) -> None:
+    """Say what the traces hold: ranks, steps, events, device time, and what was wrong with them."""
+    from tracereplay.analyzers.overview import survey  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.load import load_job, write  # noqa: PLC0415
+    from tracereplay.report import jsonout, text  # noqa: PLC0415
+
+    wanted = request(paths, ranks, steps, manifest, strict)
+    job = load_job(wanted)
+    overview = survey(job, wanted.steps)
+    warnings = list(job.warnings)
+    if as_json:
+        write(jsonout.envelope("info", job.files, warnings, jsonout.overview_result(overview)), output)
+    else:
+        write(text.overview_text(overview, warnings), output)

@@ -1,0 +1,53 @@
+"""Options that every verb shares, and what they make: in, words of the command line; out, a request to read."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracereplay.errors import UsageError
+
+Paths = Annotated[list[str], typer.Argument(help="Trace files, a folder, or a quoted glob: the ranks of one job.", show_default=False)]
+Ranks = Annotated[str | None, typer.Option("--ranks", help="Keep these ranks only, such as 0,3-5.")]
+Steps = Annotated[str | None, typer.Option("--steps", help="Keep these steps only: 5, or 5:7 for 5 to 7 inclusive.")]
+ManifestFile = Annotated[Path | None, typer.Option("--manifest", help="Manifest to use instead of the one beside the traces.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace that needs a repair (exit code 3).")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Read the files themselves. This version keeps no cache.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Output = Annotated[Path | None, typer.Option("--output", help="Write there instead of to standard output.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to read: paths as given, wanted ranks and steps (None: all), the manifest, whether repairs are refused."""
+
+    paths: tuple[str, ...]
+    ranks: frozenset[int] | None
+    steps: frozenset[int] | None
+    manifest: Path | None
+    strict: bool
+
+
+def request(paths: list[str], ranks: str | None, steps: str | None, manifest: Path | None, strict: bool) -> Request:
+    """The request that a command line makes.
+
+    Raises:
+        UsageError: a list of ranks or a range of steps that cannot be read.
+    """
+    return Request(tuple(paths), _numbers("--ranks", ranks, "-"), _numbers("--steps", steps, ":"), manifest, strict)
+
+
+def _numbers(option: str, text: str | None, dash: str) -> frozenset[int] | None:
+    if text is None:
+        return None
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, separator, last = part.partition(dash)
+        if not first.strip().isdigit() or (separator and not last.strip().isdigit()):
+            raise UsageError(f"{option} {text!r} is not a list of numbers", hint=f"write for example 0,3{dash}5")
+        numbers.update(range(int(first), int(last if separator else first) + 1))
+    if not numbers:
+        raise UsageError(f"{option} {text!r} names no number", hint=f"write the smaller number before {dash!r}")
+    return frozenset(numbers)

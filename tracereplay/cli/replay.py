@@ -1,0 +1,29 @@
+"""``tracereplay replay``: re-time the job on the hardware it ran on."""
+
+from tracereplay.cli.options import AsJson, Debug, ManifestFile, NoCache, Output, Paths, Ranks, Steps, Strict, request
+
+
+def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its parameters
+    paths: Paths,
+    ranks: Ranks = None,
+    steps: Steps = None,
+    manifest: ManifestFile = None,
+    strict: Strict = False,
+    no_cache: NoCache = False,  # noqa: ARG001 - read by scripts that also run later versions
+    as_json: AsJson = False,
+    output: Output = None,
+    debug: Debug = False,  # noqa: ARG001 - read by main.run
+) -> None:
+    """Re-time the job on the hardware it ran on, and say how far that is from the recording."""
+    from tracereplay.analyzers.accuracy import assess  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.load import load_graph, write  # noqa: PLC0415
+    from tracereplay.report import jsonout, text  # noqa: PLC0415
+
+    job, graph = load_graph(request(paths, ranks, steps, manifest, strict))
+    accuracy = assess(graph)
+    warnings = list(graph.warnings)
+    if as_json:
+        result = jsonout.accuracy_result(accuracy, graph.coverage, list(job.ranks_missing))
+        write(jsonout.envelope("replay", job.files, warnings, result), output)
+    else:
+        write(text.accuracy_text(accuracy, graph.coverage, warnings), output)

@@ -1,0 +1,54 @@
+"""``tracereplay whatif``: re-time the job under changes."""
+
+from typing import Annotated
+
+import typer
+
+from tracereplay.cli.options import AsJson, Debug, ManifestFile, NoCache, Output, Paths, Ranks, Steps, Strict, request
+from tracereplay.errors import UsageError
+
+Scales = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scale",
+        help="SELECTOR=FACTORx multiplies durations: kernel:GLOB, op:GLOB, class:NAME, collective:NAME, host, launch; "
+        "@rank=R for one rank. May be repeated.",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="KNOB=RATIOx changes the hardware, such as 'fabric.*.bandwidth=2x'. May be repeated."),
+]
+
+
+def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its parameters
+    paths: Paths,
+    scale: Scales = None,
+    set_: Settings = None,
+    ranks: Ranks = None,
+    steps: Steps = None,
+    manifest: ManifestFile = None,
+    strict: Strict = False,
+    no_cache: NoCache = False,  # noqa: ARG001 - read by scripts that also run later versions
+    as_json: AsJson = False,
+    output: Output = None,
+    debug: Debug = False,  # noqa: ARG001 - read by main.run
+) -> None:
+    """Re-time the job under changes: what would the step take?"""
+    if not scale and not set_:
+        raise UsageError("nothing to change", hint="give --scale SELECTOR=FACTORx or --set KNOB=RATIOx")
+    from tracereplay.analyzers.prediction import notes, predict  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.load import load_graph, write  # noqa: PLC0415
+    from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
+    from tracereplay.replay.whatif import parse_scale, setting_change  # noqa: PLC0415
+    from tracereplay.report import jsonout, text  # noqa: PLC0415
+
+    changes = [parse_scale(one) for one in scale or []]
+    changes += [setting_change(setting) for one in set_ or [] for setting in parse_setting(one)]
+    job, graph = load_graph(request(paths, ranks, steps, manifest, strict))
+    prediction = predict(graph, changes)
+    warnings = [*graph.warnings, *notes(prediction)]
+    if as_json:
+        write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction)), output)
+    else:
+        write(text.prediction_text(prediction, ", ".join([*(scale or []), *(set_ or [])]), warnings), output)

@@ -1,0 +1,62 @@
+"""Findings as the contract's JSON envelope: in, frozen dataclasses; out, one document as text."""
+
+import dataclasses
+import json
+from typing import Any
+
+from tracereplay import __version__
+from tracereplay.analyzers.accuracy import Accuracy
+from tracereplay.analyzers.attribution import Attribution
+from tracereplay.analyzers.overview import Overview
+from tracereplay.analyzers.prediction import Prediction
+from tracereplay.graph.model import Coverage
+
+
+def envelope(verb: str, inputs: list[str], warnings: list[str], result: dict[str, Any]) -> str:
+    """One JSON document ``{schema, version, inputs, warnings, result}``; refuses NaN and infinities."""
+    document = {
+        "schema": f"tracereplay/{verb}/1",
+        "version": __version__,
+        "inputs": inputs,
+        "warnings": warnings,
+        "result": result,
+    }
+    return json.dumps(document, allow_nan=False, ensure_ascii=False, indent=2) + "\n"
+
+
+def overview_result(overview: Overview) -> dict[str, Any]:
+    """``info``'s result."""
+    return {
+        "ranks": [dataclasses.asdict(rank) for rank in overview.ranks],
+        "job": {
+            "ranks_present": list(overview.ranks_present),
+            "ranks_missing": list(overview.ranks_missing),
+            "conflicts": [],
+            "common_steps": list(overview.common_steps),
+        },
+    }
+
+
+def accuracy_result(accuracy: Accuracy, coverage: Coverage, ranks_missing: list[int]) -> dict[str, Any]:
+    """``replay``'s result."""
+    result = dataclasses.asdict(accuracy)
+    unexplained = result.pop("unexplained")
+    return result | {"coverage": dataclasses.asdict(coverage) | unexplained | {"ranks_missing": ranks_missing}}
+
+
+def prediction_result(prediction: Prediction) -> dict[str, Any]:
+    """``whatif``'s result."""
+    return dataclasses.asdict(prediction)
+
+
+def attribution_result(attribution: Attribution) -> dict[str, Any]:
+    """``attribute``'s result."""
+    result = dataclasses.asdict(attribution)
+    rows = [
+        dataclasses.asdict(row)
+        | {"waits": None if row.waits is None else [{"rank": rank, "ns": ns} for rank, ns in row.waits]}
+        for row in attribution.collectives.rows
+    ]
+    result["collectives"]["rows"] = rows
+    result["critical_path"] = {"length_ns": result.pop("path_ns"), "by_class": result.pop("by_class")}
+    return result

@@ -1,0 +1,142 @@
+"""Findings for people: in, frozen dataclasses; out, text. The answer stands first, tables with units after it."""
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tracereplay.analyzers.accuracy import Accuracy
+from tracereplay.analyzers.attribution import Attribution
+from tracereplay.analyzers.overview import Overview, RankOverview
+from tracereplay.analyzers.prediction import Prediction
+from tracereplay.graph.model import Coverage
+from tracereplay.units import format_ns, format_share
+
+T = TypeVar("T")
+
+WIDTH = 110
+_SHOWN = 12
+
+
+def overview_text(overview: Overview, warnings: Sequence[str]) -> str:
+    """``info`` as text."""
+    present = f"{len(overview.ranks)} rank{'s' if len(overview.ranks) != 1 else ''}"
+    steps = ", ".join(str(n) for n in overview.common_steps) or "none"
+    lines = [f"{present}; whole steps on every rank: {steps}"]
+    lines.append(_table(("rank", "from", "events", "ops", "kernels", "collectives", "step", "device busy", "exposed comm"), [_overview_row(r) for r in overview.ranks]))
+    return _page(lines, warnings)
+
+
+def accuracy_text(accuracy: Accuracy, coverage: Coverage, warnings: Sequence[str]) -> str:
+    """``replay`` as text."""
+    u = accuracy.unexplained
+    lines = [
+        f"step {format_ns(accuracy.measured_ns)} recorded, {format_ns(accuracy.replayed_ns)} replayed: "
+        f"error {_percent(accuracy.error)} (worst step {_percent(accuracy.error_max)})",
+        f"with typical lags only: {_percent(u.calibrated_error)};  unexplained waiting {format_ns(u.unexplained_wait_ns)} "
+        f"({format_share(u.unexplained_wait_share)} of all steps);  residues {format_ns(u.residue_ns)} ({format_share(u.residue_share)})",
+        _table(
+            ("rank", "recorded", "replayed", "error", "start error p95"),
+            [
+                (_rank(r.rank), format_ns(r.measured_ns), format_ns(r.replayed_ns), _percent(r.error), _percent(r.start_error_p95))
+                for r in _first(accuracy.ranks)
+            ],
+            len(accuracy.ranks),
+        ),
+        _table(
+            ("why tasks wait", "recorded", "inferred"),
+            [(kind, f"{n['recorded']:,}", f"{n['inferred']:,}") for kind, n in coverage.edges.items() if any(n.values())],
+        ),
+        f"work without a launch {coverage.unlinked_work:,};  pairs that timing refuted {coverage.refuted:,};  "
+        f"clock violations {coverage.clock_violations:,};  dropped edges {coverage.dropped_edges:,}",
+    ]
+    return _page(lines, warnings)
+
+
+def prediction_text(prediction: Prediction, question: str, warnings: Sequence[str]) -> str:
+    """``whatif`` as text."""
+    lines = [_answer(prediction, question)]
+    if prediction.steady_ns is not None:
+        lines.append(f"from the end of a step to the end of the next: {format_ns(prediction.steady_ns)}")
+    moved = [(n, f"{m.count:,}", format_ns(m.before_ns), format_ns(m.after_ns)) for n, m in prediction.moved.items()]
+    lines.append(_table(("moved (summed over ranks)", "count", "before", "after"), moved) if moved else "nothing moved")
+    rows = [(_rank(r.rank), format_ns(r.baseline_ns), format_ns(r.predicted_ns)) for r in _first(prediction.ranks)]
+    lines.append(_table(("rank", "step now", "step then"), rows, len(prediction.ranks)))
+    lines += [f"assumed: {text}" for text in prediction.assumed]
+    if prediction.unmodelled.work_ns:
+        lines.append(
+            f"not modelled: {format_ns(prediction.unmodelled.work_ns)} of device work ({format_share(prediction.unmodelled.share)})"
+        )
+    return _page(lines, warnings)
+
+
+def attribution_text(a: Attribution, warnings: Sequence[str]) -> str:
+    """``attribute`` as text."""
+    c = a.collectives
+    lines = [
+        f"step {a.step}: {format_ns(a.step_ns)} on rank {_rank(a.rank)}, the longest; its critical path over all ranks:",
+        _table(("part", "time", "share"), [(p.name, format_ns(p.ns), format_share(p.share)) for p in sorted(a.parts, key=lambda p: -p.ns)]),
+        f"{c.count} collectives on all ranks: {format_ns(c.recorded_ns)} recorded, of which transfer (one count each) "
+        f"{format_ns(c.transfer_ns)} and waiting {format_share(c.wait_share)}",
+    ]
+    if a.waits:
+        rows = [(_rank(w.rank), format_ns(w.ns), _rank(w.caused_by_rank), w.cause, w.op) for w in a.waits[:_SHOWN]]
+        lines.append(_table(("rank", "waits", "for rank", "because of", "in"), rows, len(a.waits)))
+    top = [s for s in a.sensitivity if s.saved_ns_2x][:_SHOWN]
+    lines.append(_table(("twice as fast", "step saves"), [(s.knob, format_ns(s.saved_ns_2x)) for s in top]))
+    return _page(lines, warnings)
+
+
+def _answer(p: Prediction, question: str) -> str:
+    before = format_ns(p.baseline_ns)
+    if p.predicted_ns is None and p.interval is not None:
+        return f"step {before} → between {format_ns(p.interval.low_ns)} and {format_ns(p.interval.high_ns)}  with {question}"
+    change = _percent(p.predicted_ns / p.baseline_ns - 1) if p.predicted_ns is not None and p.baseline_ns else "n/a"
+    return f"step {before} → {format_ns(p.predicted_ns)}  {change}  with {question}"
+
+
+def _overview_row(r: RankOverview) -> tuple[str, ...]:
+    whole = [s.dur_ns for s in r.steps if s.dur_ns is not None]
+    step = f"{format_ns(min(whole))} … {format_ns(max(whole))}" if len(whole) > 1 else format_ns(whole[0] if whole else None)
+    busy = "not recorded" if r.gpu is None else f"{format_ns(r.gpu.busy_ns)} of {format_ns(r.gpu.window_ns)}"
+    exposed = "not recorded" if r.gpu is None else format_ns(r.gpu.exposed_comm_ns)
+    counts = r.counts
+    return (
+        _rank(r.rank), r.rank_source, f"{r.events:,}", f"{counts['cpu_op']:,}", f"{counts['kernel']:,}",
+        f"{counts['collective']:,}", step, busy, exposed,
+    )  # fmt: skip
+
+
+def _rank(rank: int | None) -> str:
+    return "?" if rank is None else str(rank)
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:+.2f} %"
+
+
+def _first(rows: Sequence[T]) -> Sequence[T]:
+    return rows[:_SHOWN]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], total: int | None = None) -> str:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for position, title in enumerate(head):
+        table.add_column(title, justify="left" if position == 0 else "right", no_wrap=True)
+    shown = 0
+    for row in rows:
+        table.add_row(*row)
+        shown += 1
+    out = io.StringIO()
+    Console(file=out, width=WIDTH, color_system=None, legacy_windows=False).print(table)
+    hidden = (total or shown) - shown
+    more = f"\n… and {hidden} more: see --json" if hidden > 0 else ""
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + more
+
+
+def _page(blocks: Sequence[str], warnings: Sequence[str]) -> str:
+    notes = [f"note: {warning}" for warning in warnings]
+    return "\n\n".join([*blocks, *(["\n".join(notes)] if notes else [])]) + "\n"
