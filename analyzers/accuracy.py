@@ -69,8 +69,7 @@ def assess(graph: DependencyGraph) -> Accuracy:
     measured, replayed = recorded_step_times(graph), step_times(graph, schedule)
     before, after = summarise(graph, measured), summarise(graph, replayed)
     steps = tuple(
-        StepError(n, a, b, _relative(b, a))
-        for n, a, b in zip(before.numbers, before.longest_ns, after.longest_ns, strict=True)
+        StepError(n, a, b, _relative(b, a)) for n, a, b in zip(before.numbers, before.longest_ns, after.longest_ns, strict=True)
     )
     return Accuracy(
         measured_ns=before.mean_ns,

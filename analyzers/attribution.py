@@ -236,7 +236,15 @@ def _waits(graph: DependencyGraph, schedule: Schedule, collectives: list[Collect
         for rank, arrival, waited in zip(c.ranks, c.start_ns, c.wait_ns, strict=True):
             if waited > 0 and rank != c.ranks[last]:
                 cause = _cause(pieces, arrival)
-                rows.append(Wait(graph.rank_numbers[rank], graph.rank_numbers[c.ranks[last]], cause, f"{c.name}#{c.order}", waited))
+                rows.append(
+                    Wait(
+                        graph.rank_numbers[rank],
+                        graph.rank_numbers[c.ranks[last]],
+                        cause,
+                        f"{c.name}#{c.order}",
+                        waited,
+                    )
+                )
     return tuple(sorted(rows, key=lambda w: -w.ns))
 
 
@@ -281,7 +289,8 @@ def _row(graph: DependencyGraph, c: Collective) -> CollectiveRow:
 
 def _sensitivities(graph: DependencyGraph, number: int, step_ns: int) -> tuple[Sensitivity, ...]:
     """Twice as fast within the step, one resource at a time, largest saving first. Earlier steps stay as they are, so that
-    the ranks enter the step as recorded and the saving is that of this step alone."""
+    the ranks enter the step as recorded and the saving is that of this step alone.
+    """
     present = {WorkClass(w) for w in np.unique(graph.nodes.work_class[graph.nodes.dur_ns > 0])}
     names = sorted({c.name for c in graph.collectives if c.transfer_ns is not None})
     questions = [("host", ""), ("launch", "")]

@@ -137,7 +137,7 @@ def _rank(trace: RankTrace, wanted: frozenset[int] | None) -> RankOverview:
         steps=tuple(sorted((s for s in steps if wanted is None or s.number in wanted), key=lambda s: s.number)),
         counts=_counts(table),
         gpu=_device_time(table),
-        links=_links(table, work, calls),
+        links=_links(table, calls),
         quality=table.quality,
     )
 
@@ -159,7 +159,7 @@ def _counts(table: EventTable) -> dict[str, int]:
     return counts
 
 
-def _links(table: EventTable, work: Int64s, calls: Int64s) -> Links:
+def _links(table: EventTable, calls: Int64s) -> Links:
     launching = np.array([_LAUNCH_CALL.search(name) is not None for name in table.names], np.bool_)
     runtime = table.rows_of(Role.RUNTIME)
     launches = runtime[launching[table.codes("name")[runtime]]]
@@ -202,7 +202,9 @@ def _device_time(table: EventTable) -> DeviceTime | None:
     )
 
 
-def _masks(comm: npt.NDArray[np.bool_], memory: npt.NDArray[np.bool_], compute: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.bool_]]:
+def _masks(
+    comm: npt.NDArray[np.bool_], memory: npt.NDArray[np.bool_], compute: npt.NDArray[np.bool_]
+) -> dict[str, npt.NDArray[np.bool_]]:
     return {"comm": comm, "memory": memory, "compute": compute, "both": comm | compute}
 
 

@@ -114,7 +114,9 @@ def _steps(baseline: JobSteps, predicted: JobSteps, after: list[StepTime], known
     rows = []
     for number, before_ns, after_ns in zip(baseline.numbers, baseline.longest_ns, predicted.longest_ns, strict=True):
         drains = [t.drain_ns for t in after if t.number == number and t.drain_ns is not None]
-        rows.append(StepPrediction(number, before_ns, after_ns if known else None, max(drains, default=None) if known else None))
+        rows.append(
+            StepPrediction(number, before_ns, after_ns if known else None, max(drains, default=None) if known else None)
+        )
     return tuple(rows)
 
 

@@ -55,9 +55,7 @@ class BatchSource:
         indices, offsets = [], []
         for table, generator in self._tables.items():
             pooling = self._config.poolings[table]
-            indices.append(
-                torch.randint(self._config.table_rows[table], (self._global * pooling,), generator=generator)
-            )
+            indices.append(torch.randint(self._config.table_rows[table], (self._global * pooling,), generator=generator))
             offsets.append(torch.arange(0, self._global * pooling, pooling))
         return Batch(dense, labels, indices, offsets)
 

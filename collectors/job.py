@@ -30,9 +30,7 @@ class DlrmConfig:
             if not values or min(values) < 1:
                 raise UsageError(f"{name} holds {values}", hint="every number must be at least 1")
         if len(self.bottom) < 2:
-            raise UsageError(
-                f"bottom has {len(self.bottom)} width", hint="give the dense features and at least one layer"
-            )
+            raise UsageError(f"bottom has {len(self.bottom)} width", hint="give the dense features and at least one layer")
         if self.bottom[-1] != self.dim:
             raise UsageError(
                 f"bottom ends with {self.bottom[-1]}, but the embedding dimension is {self.dim}",

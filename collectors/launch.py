@@ -110,9 +110,7 @@ def _prepare(folder: Path, *, force: bool) -> None:
             if name == FILE_NAME or _OWN_TRACE.fullmatch(name):
                 (folder / name).unlink()
     except OSError as error:
-        raise CollectError(
-            f"cannot write there ({error.strerror})", where=str(folder), hint="choose another --out"
-        ) from error
+        raise CollectError(f"cannot write there ({error.strerror})", where=str(folder), hint="choose another --out") from error
 
 
 @contextmanager

@@ -56,9 +56,7 @@ class Manifest(_Record):
     workload: dict[str, WorkloadValue]
     tracer: dict[str, int | str | bool]
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True)
 
     def host_of(self, rank: int) -> str | None:
         """The host name of a rank, or None where the manifest does not list the rank."""

@@ -123,9 +123,7 @@ def test_the_summary_names_the_trace_and_the_next_step(tmp_path: Path) -> None:
         (["--slow-rank", "2", "--slow-ms", "5"], "the slow rank is 2, but the ranks are 0 to 1"),
     ],
 )
-def test_a_wrong_value_is_a_usage_error_before_anything_is_written(
-    tmp_path: Path, options: list[str], words: str
-) -> None:
+def test_a_wrong_value_is_a_usage_error_before_anything_is_written(tmp_path: Path, options: list[str], words: str) -> None:
     result = invoke("dlrm", "--out", str(tmp_path / "run"), *options)
 
     assert isinstance(result.exception, UsageError)

@@ -102,9 +102,7 @@ def test_sharded_tables_get_the_gradients_of_the_unsharded_model(
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_every_rank_holds_the_mlps_of_the_unsharded_model(
-    sharded: list[dict[str, dict[str, Tensor]]], rank: int
-) -> None:
+def test_every_rank_holds_the_mlps_of_the_unsharded_model(sharded: list[dict[str, dict[str, Tensor]]], rank: int) -> None:
     _, model = train_unsharded(JOB)
 
     weights = sharded[rank]["weights"]

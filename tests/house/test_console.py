@@ -66,9 +66,7 @@ def test_documented_call_gives_the_exit_code_that_it_says(line: CommandLine, rea
     environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(reader_folder / "cache")}
     command = [sys.executable, "-P", "-m", *words]
 
-    done = subprocess.run(
-        command, cwd=reader_folder, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run(command, cwd=reader_folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
     assert done.returncode == line.exit_code, done.stdout + done.stderr
 

@@ -1,25 +1,15 @@
 """``tracereplay collect``: start a real training job on this machine and record it; torch is needed here only."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from tracereplay import __version__
-from tracereplay.collectors.job import DlrmConfig, DlrmJob, SlowPeer
-from tracereplay.collectors.launch import CollectRequest, Recording, collect_dlrm
-from tracereplay.collectors.protocol import Kind, Message
 from tracereplay.errors import UsageError
-from tracereplay.manifest import FILE_NAME
-from tracereplay.units import format_ns
 
-SCHEMA = "tracereplay/collect/1"
+if TYPE_CHECKING:
+    from tracereplay.collectors.job import SlowPeer
 
 app = typer.Typer(no_args_is_help=True, help="Record real training runs on this machine.")
 
@@ -40,9 +30,7 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     rows: Annotated[str, typer.Option(help="Rows of each table: one number, or one per table (9-7-5).")] = "50000",
     dim: Annotated[int, typer.Option(help="Embedding dimension.")] = 64,
     pooling: Annotated[str, typer.Option(help="Lookups per sample and table: one number, or one per table.")] = "10",
-    bottom: Annotated[str, typer.Option(help="Bottom MLP: dense features, then layers; ends with --dim.")] = (
-        "13-512-256-64"
-    ),
+    bottom: Annotated[str, typer.Option(help="Bottom MLP: dense features, then layers; ends with --dim.")] = ("13-512-256-64"),
     top: Annotated[str, typer.Option(help="Top MLP's layers after the interaction; ends with 1.")] = "512-256-1",
     seed: Annotated[int, typer.Option(help="Seed of weights and inputs.")] = 1,
     slow_rank: Annotated[int | None, typer.Option(help="A rank whose host sleeps in each step.")] = None,
@@ -52,6 +40,11 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
 ) -> None:
     """Train a DLRM with sharded embedding tables and record every rank with the torch profiler."""
+    # Imported here so that the other verbs start without what only a recording needs.
+    from tracereplay.cli import recording as view  # noqa: PLC0415
+    from tracereplay.collectors.job import DlrmConfig, DlrmJob  # noqa: PLC0415
+    from tracereplay.collectors.launch import CollectRequest, collect_dlrm  # noqa: PLC0415
+
     config = DlrmConfig(
         bottom=_parse_widths("--bottom", bottom),
         top=_parse_widths("--top", top),
@@ -60,12 +53,12 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
         poolings=_per_table("--pooling", pooling, tables),
     )
     job = DlrmJob(config, ranks, batch, warmup, steps, seed, slow_peer=_slow_peer(slow_rank, slow_ms))
-    with _progress(job) as on_message:
+    with view.progress(job) as on_message:
         recording = collect_dlrm(CollectRequest(job, out, host_name, force), on_message)
     if as_json:
-        typer.echo(json.dumps(_envelope(recording), allow_nan=False, indent=2))
+        typer.echo(json.dumps(view.envelope(recording), allow_nan=False, indent=2))
         return
-    _show(recording)
+    view.show(recording)
 
 
 def _parse_widths(option: str, text: str) -> tuple[int, ...]:
@@ -88,76 +81,11 @@ def _per_table(option: str, text: str, tables: int) -> tuple[int, ...]:
     return values
 
 
-def _slow_peer(rank: int | None, delay_ms: float | None) -> SlowPeer | None:
+def _slow_peer(rank: int | None, delay_ms: float | None) -> "SlowPeer | None":
     if rank is None and delay_ms is None:
         return None
     if rank is None or delay_ms is None:
         raise UsageError("--slow-rank and --slow-ms belong together", hint="give both or neither")
+    from tracereplay.collectors.job import SlowPeer  # noqa: PLC0415
+
     return SlowPeer(rank, delay_ms)
-
-
-@contextmanager
-def _progress(job: DlrmJob) -> Iterator[Callable[[Message], None]]:
-    """A bar on stderr over all ranks' steps."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("starting", total=job.ranks * (job.warmup_steps + job.steps))
-
-        def on_message(message: Message) -> None:
-            if message.kind is Kind.STEP and message.step is not None:
-                phase = "warm-up" if message.step < job.warmup_steps else "recording"
-                bar.update(task, advance=1, description=f"{phase}, step {message.step}")
-
-        yield on_message
-
-
-def _mean_step_ns(recording: Recording, rank: int) -> int:
-    walls = [row.wall_ns for row in recording.steps if row.rank == rank and row.wall_ns is not None]
-    return sum(walls) // len(walls)
-
-
-def _envelope(recording: Recording) -> dict[str, object]:
-    ranks = [
-        {
-            "rank": row.rank,
-            "trace": row.trace,
-            "size_bytes": recording.trace_bytes[row.rank],
-            "steps": list(row.steps),
-            "mean_step_ns": _mean_step_ns(recording, row.rank),
-        }
-        for row in recording.manifest.ranks
-    ]
-    result = {
-        "folder": str(recording.folder),
-        "manifest": FILE_NAME,
-        "world_size": recording.manifest.world_size,
-        "ranks": ranks,
-    }
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "inputs": [],
-        "warnings": list(recording.warnings),
-        "result": result,
-    }
-
-
-def _count(recording: Recording) -> str:
-    size = recording.manifest.world_size
-    return "1 rank" if size == 1 else f"{size} ranks"
-
-
-def _show(recording: Recording) -> None:
-    notes = Console(stderr=True, highlight=False)
-    for line in recording.warnings:
-        notes.print(f"warning: {line}", markup=False)
-    table = Table("rank", "trace", "size", "steps", "mean step", box=None)
-    for row in recording.manifest.ranks:
-        size = f"{recording.trace_bytes[row.rank] / 1024:,.0f} KiB"
-        numbers = f"{row.steps[0]} to {row.steps[-1]}"
-        table.add_row(str(row.rank), row.trace, size, numbers, format_ns(_mean_step_ns(recording, row.rank)))
-    screen = Console(highlight=False)
-    screen.print(f"Recorded {_count(recording)} in {recording.folder}", markup=False, soft_wrap=True)
-    screen.print(table)
-    screen.print(f"Next: tracereplay replay {recording.folder}", markup=False, soft_wrap=True)

@@ -30,7 +30,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def tracereplay(
-    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Replay a training trace on hardware you do not have yet."""
     del version

@@ -8,7 +8,9 @@ import typer
 
 from tracereplay.errors import UsageError
 
-Paths = Annotated[list[str], typer.Argument(help="Trace files, a folder, or a quoted glob: the ranks of one job.", show_default=False)]
+Paths = Annotated[
+    list[str], typer.Argument(help="Trace files, a folder, or a quoted glob: the ranks of one job.", show_default=False)
+]
 Ranks = Annotated[str | None, typer.Option("--ranks", help="Keep these ranks only, such as 0,3-5.")]
 Steps = Annotated[str | None, typer.Option("--steps", help="Keep these steps only: 5, or 5:7 for 5 to 7 inclusive.")]
 ManifestFile = Annotated[Path | None, typer.Option("--manifest", help="Manifest to use instead of the one beside the traces.")]

@@ -34,7 +34,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     output: Output = None,
     debug: Debug = False,  # noqa: ARG001 - read by main.run
 ) -> None:
-    """Re-time the job under changes: what would the step take?"""
+    """Re-time the job under changes, and say what the step would take."""
     if not scale and not set_:
         raise UsageError("nothing to change", hint="give --scale SELECTOR=FACTORx or --set KNOB=RATIOx")
     from tracereplay.analyzers.prediction import notes, predict  # noqa: PLC0415 - heavy imports only when a verb runs

@@ -53,7 +53,7 @@ def build_graph(job: Job, *, steps: frozenset[int] | None = None) -> DependencyG
     drafts: list[RankDraft] = []
     for index, trace in enumerate(job.ranks):
         drafts.append(lay_out(index, trace.table, drafts[-1].next_node if drafts else 0, steps))
-    _refuse_no_common_step(job, drafts)
+    _refuse_no_common_step(drafts)
     found = [_merge([rule(draft) for rule in RANK_RULES]) for draft in drafts]
     handed = host_collective(drafts)
     found = [_merge([a, b]) for a, b in zip(found, handed, strict=True)]
@@ -64,7 +64,7 @@ def build_graph(job: Job, *, steps: frozenset[int] | None = None) -> DependencyG
     return _assemble(job, parts)
 
 
-def _refuse_no_common_step(job: Job, drafts: list[RankDraft]) -> None:
+def _refuse_no_common_step(drafts: list[RankDraft]) -> None:
     common = set.intersection(*({s.number for s in d.marks.whole} for d in drafts))
     if not common:
         ranges = "; ".join(f"{d.table.path}: {sorted(s.number for s in d.marks.whole)}" for d in drafts[:4])
@@ -99,7 +99,7 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
         edges=graph_edges,
         order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
         parent_row=tuple(_parent_rows(draft) for draft in parts.drafts),
-        steps=tuple(span for draft in parts.drafts for span in _spans(draft, nodes)),
+        steps=tuple(span for draft in parts.drafts for span in _spans(draft)),
         collectives=parts.collectives,
         coverage=_coverage(parts, edges, pinned, (violations, dropped)),
         host_carries_classes=not on_device,
@@ -210,7 +210,12 @@ def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:
         stuck[order] = False
         kept &= ~(against & stuck[edges.dst] & stuck[edges.src])
     picked = Edges(
-        edges.src[kept], edges.dst[kept], edges.kind[kept], edges.basis[kept], edges.from_start[kept], edges.lag_ns[kept]
+        edges.src[kept],
+        edges.dst[kept],
+        edges.kind[kept],
+        edges.basis[kept],
+        edges.from_start[kept],
+        edges.lag_ns[kept],
     )
     return picked, int(np.count_nonzero(~kept))
 
@@ -229,7 +234,7 @@ def _by_destination(edges: Edges, lags: Int64s, count: int) -> EdgeArrays:
     )
 
 
-def _spans(draft: RankDraft, nodes: Nodes) -> list[StepSpan]:
+def _spans(draft: RankDraft) -> list[StepSpan]:
     """Where each step of a rank lies on its main thread, and when the work it enqueued had drained."""
     thread = draft.threads[draft.main] if draft.main >= 0 else None
     work = draft.work

@@ -32,7 +32,8 @@ class Edges:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a rule found in one rank: edges, host nodes that are partly waits (with the CPU time that is their own), how
-    many candidate edges timing refuted, and blocking time that nothing covers."""
+    many candidate edges timing refuted, and blocking time that nothing covers.
+    """
 
     edges: Edges
     own_node: Int64s
@@ -41,7 +42,7 @@ class Found:
     uncovered_ns: int = 0
 
 
-def make_edges(
+def make_edges(  # noqa: PLR0913 - the columns of an edge
     kind: EdgeKind,
     basis: Basis,
     src: npt.ArrayLike,

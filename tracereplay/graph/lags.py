@@ -15,7 +15,14 @@ from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.classify import WorkClass
 
 # Launch-like lags first: whether a queue's order decided a start depends on when its launch would have started it.
-_ORDER = (EdgeKind.LAUNCH, EdgeKind.THREAD_HANDOFF, EdgeKind.SYNC, EdgeKind.STREAM_ORDER, EdgeKind.EVENT_WAIT, EdgeKind.THREAD_ORDER)
+_ORDER = (
+    EdgeKind.LAUNCH,
+    EdgeKind.THREAD_HANDOFF,
+    EdgeKind.SYNC,
+    EdgeKind.STREAM_ORDER,
+    EdgeKind.EVENT_WAIT,
+    EdgeKind.THREAD_ORDER,
+)
 _FEW = 3
 _TAIL_PERCENTILE = 99
 # Host segments, kernels, copies, memory sets, arrivals, transfers.

@@ -30,6 +30,17 @@ class _Queued:
     collective: npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True)
+class _TilingPlan:
+    """Rows of each host thread, which is the main one, extra cut points by thread, the window."""
+
+    hosts: dict[tuple[int, int], Int64s]
+    main: int
+    cuts: dict[int, list[int]]
+    low_ns: int
+    high_ns: int
+
+
 def lay_out(index: int, table: EventTable, first_node: int, steps: frozenset[int] | None) -> RankDraft:
     """The draft of one rank; ``steps`` keeps the window from the first to the last of those numbers.
 
@@ -43,7 +54,8 @@ def lay_out(index: int, table: EventTable, first_node: int, steps: frozenset[int
     hosts = {key: rows for key, rows in spans.items() if key not in communication}
     main = _main_thread(table, hosts, marks)
     cuts = autograd.cut_points(table, list(hosts.values()), main)
-    threads, next_node = _tile_threads(table, hosts, main, cuts, (low, high), first_node)
+    plan = _TilingPlan(hosts, main, cuts, low, high)
+    threads, next_node = _tile_threads(table, plan, first_node)
     queued = _concat([_device_work(table, low, high), _host_work(table, [spans[k] for k in communication])])
     return RankDraft(
         index, table, marks, low, high, threads, main, _sorted_work(table, queued, threads, high), next_node, before
@@ -54,7 +66,9 @@ def _wanted(marks: StepMarks, steps: frozenset[int] | None, path: str) -> StepMa
     whole = tuple(step for step in marks.whole if steps is None or step.number in steps)
     if not whole:
         what = "no whole step" if steps is None else f"none of the steps {sorted(steps)} is whole"
-        raise TraceError(what, where=path, hint="record with torch.profiler.schedule(active=1) or more, or see `tracereplay info`")
+        raise TraceError(
+            what, where=path, hint="record with torch.profiler.schedule(active=1) or more, or see `tracereplay info`"
+        )
     return StepMarks(whole, marks.cut, marks.marked)
 
 
@@ -87,26 +101,19 @@ def _main_thread(table: EventTable, hosts: dict[tuple[int, int], Int64s], marks:
     return int(np.argmax([rows.size for rows in hosts.values()])) if keys else -1
 
 
-def _tile_threads(
-    table: EventTable,
-    hosts: dict[tuple[int, int], Int64s],
-    main: int,
-    cuts: dict[int, list[int]],
-    window: tuple[int, int],
-    first_node: int,
-) -> tuple[tuple[HostThread, ...], int]:
+def _tile_threads(table: EventTable, plan: _TilingPlan, first_node: int) -> tuple[tuple[HostThread, ...], int]:
     pids, tids = table.dictionary("pid"), table.dictionary("tid")
     threads = []
     node = first_node
-    for number, ((pid, tid), rows) in enumerate(hosts.items()):
+    for number, ((pid, tid), rows) in enumerate(plan.hosts.items()):
         starts = table.column("ts_ns")[rows]
         ends = starts + table.column("dur_ns")[rows]
-        points = np.array(cuts.get(number, []), np.int64)
+        points = np.array(plan.cuts.get(number, []), np.int64)
         rows = np.concatenate([rows, np.full(points.size, -1, np.int64)])  # noqa: PLW2901  # rows of this thread with its cuts
         starts, ends = np.concatenate([starts, points]), np.concatenate([ends, points])
         order = np.lexsort((-ends, starts))
-        low = window[0] if number == main else max(window[0], int(starts.min()))
-        high = window[1] if number == main else min(window[1], int(ends.max()))
+        low = plan.low_ns if number == plan.main else max(plan.low_ns, int(starts.min()))
+        high = plan.high_ns if number == plan.main else min(plan.high_ns, int(ends.max()))
         tiling = tile(starts[order], ends[order], low, max(low, high))
         threads.append(HostThread(pids[pid], tids[tid], rows[order], tiling, node))
         node += threads[-1].node_count

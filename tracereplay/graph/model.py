@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +11,9 @@ from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
 from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.table import EventTable
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 NO_RELEASE = np.iinfo(np.int64).min
 
@@ -177,7 +180,10 @@ class DependencyGraph:
 
     def to_networkx(self) -> "nx.DiGraph[int]":
         """A plain ``DiGraph``: node attributes name, kind, work_class, rank, event, start_ns, dur_ns; edge attributes kind,
-        basis, lag_ns, from_start. Of parallel edges the one with the larger lag is kept. About 15 µs a node."""
+        basis, lag_ns, from_start. Of parallel edges the one with the larger lag is kept. About 15 µs a node.
+        """
+        import networkx as nx  # noqa: PLC0415 - 0.2 s that no verb on the arrays needs
+
         graph = nx.DiGraph()
         nodes, edges = self.nodes, self.edges
         for node in range(len(nodes)):

@@ -39,9 +39,8 @@ def tile(start_ns: Int64s, end_ns: Int64s, low_ns: int, high_ns: int) -> Tiling:
     """The tiling of [low_ns, high_ns) by events sorted by (start, -end), clipped to it."""
     starts = np.clip(start_ns, low_ns, high_ns)
     ends = np.clip(end_ns, low_ns, high_ns)
-    *arrays, count, overlaps = _tile(starts, ends, np.int64(low_ns), np.int64(high_ns))
-    segments = [np.ascontiguousarray(a[:count]) for a in arrays[:3]]
-    return Tiling(*segments, *arrays[3:], int(overlaps))
+    seg_start, seg_end, owner, parent, begin, end, count, overlaps = _tile(starts, ends, np.int64(low_ns), np.int64(high_ns))
+    return Tiling(seg_start[:count].copy(), seg_end[:count].copy(), owner[:count].copy(), parent, begin, end, int(overlaps))
 
 
 @numba.njit(cache=True)

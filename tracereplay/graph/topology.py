@@ -14,7 +14,7 @@ def topological_order(count: int, src: Int64s, dst: Int64s) -> Int64s:
     first = np.searchsorted(src[outgoing], np.arange(count + 1)).astype(np.int64)
     degree = np.bincount(dst, minlength=count).astype(np.int64)
     order, reached = _kahn(first, dst[outgoing], degree)
-    return order[:reached]
+    return np.asarray(order[:reached], np.int64)
 
 
 @numba.njit(cache=True)

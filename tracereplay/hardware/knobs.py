@@ -16,7 +16,8 @@ _RATIO = re.compile(r"^(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x$")
 @dataclass(frozen=True, slots=True)
 class Knob:
     """One knob: the work classes that it divides, on which side they run (``device`` or ``host``), and the fabric level
-    whose transfers it divides (``scale_up``, ``scale_out`` or None). ``whole_host``: all host time."""
+    whose transfers it divides (``scale_up``, ``scale_out`` or None). ``whole_host``: all host time.
+    """
 
     name: str
     side: str

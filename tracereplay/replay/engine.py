@@ -53,7 +53,7 @@ def replay(graph: DependencyGraph, timing: Timing | None = None) -> Schedule:
 
 
 @numba.njit(cache=True)
-def _forward(  # numba infers the types
+def _forward(  # noqa: PLR0913, PLR0917 - numba takes arrays, not objects, and infers the types
     order: Any, first: Any, src: Any, from_start: Any, lag: Any, dur: Any, residue: Any, release: Any
 ) -> Any:
     count = dur.shape[0]

@@ -10,7 +10,8 @@ RELEASED = -1
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Start and end of every node in ns, and ``waited_for``: the index of the edge that decided its start, -1 for a
-    task that was pinned to its recorded start."""
+    task that was pinned to its recorded start.
+    """
 
     start_ns: Int64s
     end_ns: Int64s

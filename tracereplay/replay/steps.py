@@ -1,6 +1,7 @@
 """Step times of a schedule, as the contract defines them: in, a graph and a schedule; out, times a step and a rank."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -40,7 +41,8 @@ class JobSteps:
 
 def step_times(graph: DependencyGraph, schedule: Schedule) -> list[StepTime]:
     """Each step of each rank. A step ends at its mark or, where its recorded work had drained by then (within 1 % of the
-    step), when its work has drained."""
+    step), when its work has drained.
+    """
     drains = _drains(graph, schedule.end_ns)
     times = []
     for position, span in enumerate(graph.steps):
@@ -74,7 +76,7 @@ def _steady(numbers: tuple[int, ...], by_number: dict[int, list[StepTime]]) -> i
     if len(numbers) < 2:
         return None
     gaps = []
-    for before, after in zip(numbers, numbers[1:], strict=False):
+    for before, after in pairwise(numbers):
         ends = {t.rank: t.end_ns for t in by_number[before]}
         gaps.append(max(t.end_ns - ends[t.rank] for t in by_number[after]))
     return round(sum(gaps) / len(gaps))

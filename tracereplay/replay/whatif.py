@@ -22,7 +22,9 @@ from tracereplay.trace.classify import CLASS_NAMES, COLLECTIVE_NAMES, WorkClass
 
 Mask = npt.NDArray[np.bool_]
 
-_SCALE = re.compile(r"^(?P<selector>.+?)(?:@rank=(?P<rank>\d+))?=(?P<factor>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x(?:@rank=(?P<last>\d+))?$")
+_SCALE = re.compile(
+    r"^(?P<selector>.+?)(?:@rank=(?P<rank>\d+))?=(?P<factor>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x(?:@rank=(?P<last>\d+))?$"
+)
 _KINDS = ("kernel", "op", "class", "collective")
 
 
@@ -113,12 +115,15 @@ def _check_selector(text: str, kind: str, pattern: str) -> None:
         return
     if kind not in _KINDS or not pattern:
         raise UsageError(
-            f"--scale {text!r}: no selector {kind!r}", hint="selectors are kernel:GLOB, op:GLOB, class:NAME, collective:NAME, host, launch"
+            f"--scale {text!r}: no selector {kind!r}",
+            hint="selectors are kernel:GLOB, op:GLOB, class:NAME, collective:NAME, host, launch",
         )
     if kind == "class" and pattern not in CLASS_NAMES:
         raise UsageError(f"--scale {text!r}: no class {pattern!r}", hint=f"classes are {', '.join(CLASS_NAMES)}")
     if kind == "collective" and pattern not in ("*", *COLLECTIVE_NAMES):
-        raise UsageError(f"--scale {text!r}: no collective {pattern!r}", hint=f"collectives are {', '.join(COLLECTIVE_NAMES)} or *")
+        raise UsageError(
+            f"--scale {text!r}: no collective {pattern!r}", hint=f"collectives are {', '.join(COLLECTIVE_NAMES)} or *"
+        )
 
 
 def _multiply(graph: DependencyGraph, change: Change, factors: _Factors) -> None:
@@ -141,7 +146,8 @@ def _in_scope(graph: DependencyGraph, change: Change) -> Mask:
     if change.rank is not None:
         if change.rank not in graph.rank_numbers:
             raise UsageError(
-                f"--scale {change.label!r}: the job has no rank {change.rank}", hint=f"ranks are {list(graph.rank_numbers)}"
+                f"--scale {change.label!r}: the job has no rank {change.rank}",
+                hint=f"ranks are {list(graph.rank_numbers)}",
             )
         scope &= graph.nodes.rank == graph.rank_numbers.index(change.rank)
     if change.step is not None:
@@ -161,11 +167,11 @@ def _selected(graph: DependencyGraph, change: Change) -> Mask:
     # On CPU-only traces the operators on host threads are the work.
     work = host & (nodes.row >= 0) if graph.host_carries_classes else (nodes.kind == NodeKind.DEVICE)
     if change.kind == "class":
-        return (work | wire) & (nodes.work_class == CLASS_NAMES[change.pattern])
+        return np.asarray((work | wire) & (nodes.work_class == CLASS_NAMES[change.pattern]))
     if change.kind == "kernel":
-        return (work | wire) & _rows_match(graph, change.pattern, nodes.row, under=False)
+        return np.asarray((work | wire) & _rows_match(graph, change.pattern, nodes.row, under=False))
     rows = nodes.row if graph.host_carries_classes else nodes.call_row
-    return work & _rows_match(graph, change.pattern, rows, under=True)
+    return np.asarray(work & _rows_match(graph, change.pattern, rows, under=True))
 
 
 def _selected_by_knob(graph: DependencyGraph, knob: Knob) -> Mask:

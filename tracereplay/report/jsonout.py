@@ -53,8 +53,7 @@ def attribution_result(attribution: Attribution) -> dict[str, Any]:
     """``attribute``'s result."""
     result = dataclasses.asdict(attribution)
     rows = [
-        dataclasses.asdict(row)
-        | {"waits": None if row.waits is None else [{"rank": rank, "ns": ns} for rank, ns in row.waits]}
+        dataclasses.asdict(row) | {"waits": None if row.waits is None else [{"rank": rank, "ns": ns} for rank, ns in row.waits]}
         for row in attribution.collectives.rows
     ]
     result["collectives"]["rows"] = rows

@@ -26,7 +26,12 @@ def overview_text(overview: Overview, warnings: Sequence[str]) -> str:
     present = f"{len(overview.ranks)} rank{'s' if len(overview.ranks) != 1 else ''}"
     steps = ", ".join(str(n) for n in overview.common_steps) or "none"
     lines = [f"{present}; whole steps on every rank: {steps}"]
-    lines.append(_table(("rank", "from", "events", "ops", "kernels", "collectives", "step", "device busy", "exposed comm"), [_overview_row(r) for r in overview.ranks]))
+    lines.append(
+        _table(
+            ("rank", "from", "events", "ops", "kernels", "collectives", "step", "device busy", "exposed comm"),
+            [_overview_row(r) for r in overview.ranks],
+        )
+    )
     return _page(lines, warnings)
 
 
@@ -41,7 +46,13 @@ def accuracy_text(accuracy: Accuracy, coverage: Coverage, warnings: Sequence[str
         _table(
             ("rank", "recorded", "replayed", "error", "start error p95"),
             [
-                (_rank(r.rank), format_ns(r.measured_ns), format_ns(r.replayed_ns), _percent(r.error), _percent(r.start_error_p95))
+                (
+                    _rank(r.rank),
+                    format_ns(r.measured_ns),
+                    format_ns(r.replayed_ns),
+                    _percent(r.error),
+                    _percent(r.start_error_p95),
+                )
                 for r in _first(accuracy.ranks)
             ],
             len(accuracy.ranks),
@@ -78,7 +89,10 @@ def attribution_text(a: Attribution, warnings: Sequence[str]) -> str:
     c = a.collectives
     lines = [
         f"step {a.step}: {format_ns(a.step_ns)} on rank {_rank(a.rank)}, the longest; its critical path over all ranks:",
-        _table(("part", "time", "share"), [(p.name, format_ns(p.ns), format_share(p.share)) for p in sorted(a.parts, key=lambda p: -p.ns)]),
+        _table(
+            ("part", "time", "share"),
+            [(p.name, format_ns(p.ns), format_share(p.share)) for p in sorted(a.parts, key=lambda p: -p.ns)],
+        ),
         f"{c.count} collectives on all ranks: {format_ns(c.recorded_ns)} recorded, of which transfer (one count each) "
         f"{format_ns(c.transfer_ns)} and waiting {format_share(c.wait_share)}",
     ]

@@ -7,6 +7,7 @@ the vendors' and libraries' own kernel name parts (cuBLAS/CUTLASS, Tensile ``Cij
 import re
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,16 @@ class WorkClass(IntEnum):
 
 CLASS_NAMES = {work.name.lower(): work for work in WorkClass if work is not WorkClass.HOST}
 
-COLLECTIVE_NAMES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv", "barrier", "other")
+COLLECTIVE_NAMES = (
+    "all_to_all",
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "send_recv",
+    "barrier",
+    "other",
+)
 
 # Spellings of collectives in NCCL/RCCL/oneCCL kernels, gloo annotations and c10d operators, without separators.
 _COLLECTIVE_SPELLINGS = (
@@ -47,18 +57,33 @@ _COLLECTIVE_SPELLINGS = (
     ("recv", "send_recv"),
 )
 
-_COMMUNICATION = re.compile(r"nccl|rccl|oneccl|hccl::|^gloo:|c10d::|cross_device_reduce|allreduce_(one|two)shot|all_?reduce.*(one|two)_?shot", re.I)
+_COMMUNICATION = re.compile(
+    r"nccl|rccl|oneccl|hccl::|^gloo:|c10d::|cross_device_reduce|allreduce_(one|two)shot|all_?reduce.*(one|two)_?shot",
+    re.I,
+)
 
 _KERNEL_RULES = (
     (WorkClass.COLLECTIVE, _COMMUNICATION),
     (WorkClass.COPY, re.compile(r"memcpy|copyBuffer|copy_device_to_device|CatArrayBatchedCopy", re.I)),
     (WorkClass.MEMSET, re.compile(r"memset|fillBuffer", re.I)),
     (WorkClass.ATTENTION, re.compile(r"flash|fmha|attention|attn", re.I)),
-    (WorkClass.EMBEDDING, re.compile(r"embedding|fbgemm_gpu.*(split|dense|bounds_check)|bounds_check_indices|indexing_backward|jagged", re.I)),
-    (WorkClass.CONV, re.compile(r"conv|winograd|implicit_gemm|igemm|cudnn.*(fprop|dgrad|wgrad)|dgrad|wgrad|miopen.*(Conv|Winograd)", re.I)),
+    (
+        WorkClass.EMBEDDING,
+        re.compile(r"embedding|fbgemm_gpu.*(split|dense|bounds_check)|bounds_check_indices|indexing_backward|jagged", re.I),
+    ),
+    (
+        WorkClass.CONV,
+        re.compile(r"conv|winograd|implicit_gemm|igemm|cudnn.*(fprop|dgrad|wgrad)|dgrad|wgrad|miopen.*(Conv|Winograd)", re.I),
+    ),
     (WorkClass.GEMM, re.compile(r"gemm|gemv|cutlass|cublas|Cijk_|xmma|wgmma|splitK|dot_kernel|nvjet", re.I)),
     (WorkClass.REDUCTION, re.compile(r"reduce|softmax|norm|scan|sort|DeviceScan|argmax|welford", re.I)),
-    (WorkClass.ELEMENTWISE, re.compile(r"elementwise|pointwise|foreach|multi_tensor|_kernel_cuda|triton_poi|dropout|index|gather|scatter|fill", re.I)),
+    (
+        WorkClass.ELEMENTWISE,
+        re.compile(
+            r"elementwise|pointwise|foreach|multi_tensor|_kernel_cuda|triton_poi|dropout|index|gather|scatter|fill",
+            re.I,
+        ),
+    ),
 )
 
 _OPERATOR_RULES = (
@@ -66,10 +91,21 @@ _OPERATOR_RULES = (
     (WorkClass.EMBEDDING, re.compile(r"embedding|EmbeddingBag|fbgemm::|IndexSelect", re.I)),
     (WorkClass.ATTENTION, re.compile(r"attention", re.I)),
     (WorkClass.CONV, re.compile(r"conv", re.I)),
-    (WorkClass.GEMM, re.compile(r"^aten::(add|ba)?d?d?(bmm|mm|mv|matmul|linear|einsum|addmm|addmv|dot)|^(Addmm|Bmm|Mm|Linear)Backward", re.I)),
-    (WorkClass.COPY, re.compile(r"^aten::(copy_|_to_copy|to$|cat$|clone|contiguous|stack|concat|index_copy)|copy_bucket", re.I)),
+    (
+        WorkClass.GEMM,
+        re.compile(
+            r"^aten::(add|ba)?d?d?(bmm|mm|mv|matmul|linear|einsum|addmm|addmv|dot)|^(Addmm|Bmm|Mm|Linear)Backward", re.I
+        ),
+    ),
+    (
+        WorkClass.COPY,
+        re.compile(r"^aten::(copy_|_to_copy|to$|cat$|clone|contiguous|stack|concat|index_copy)|copy_bucket", re.I),
+    ),
     (WorkClass.MEMSET, re.compile(r"^aten::(zero_|zeros|fill_|ones|zeros_like|ones_like|full)", re.I)),
-    (WorkClass.REDUCTION, re.compile(r"^aten::(sum|mean|_?softmax|_?log_softmax|max|min|norm|.*norm|cumsum|argmax|sort|topk)", re.I)),
+    (
+        WorkClass.REDUCTION,
+        re.compile(r"^aten::(sum|mean|_?softmax|_?log_softmax|max|min|norm|.*norm|cumsum|argmax|sort|topk)", re.I),
+    ),
     (
         WorkClass.ELEMENTWISE,
         re.compile(
@@ -83,16 +119,19 @@ _OPERATOR_RULES = (
 _ROLE_CLASS = {Role.MEMCPY: WorkClass.COPY, Role.MEMSET: WorkClass.MEMSET}
 
 
+@cache
 def class_of_kernel(name: str) -> WorkClass:
     """The class of device work by its kernel name."""
     return _first_match(_KERNEL_RULES, name)
 
 
+@cache
 def class_of_operator(name: str) -> WorkClass:
     """The class of a host operator's own time, for CPU-only traces."""
     return _first_match(_OPERATOR_RULES, name)
 
 
+@cache
 def collective_of(name: str) -> str | None:
     """The contract's collective name of communication work or of a c10d operator; None where it is no communication."""
     if not _COMMUNICATION.search(name):

@@ -31,5 +31,7 @@ def _inflate(raw: bytes, path: Path) -> bytes:
         return bytes(igzip.decompress(raw))
     except (EOFError, gzip.BadGzipFile, OSError, ValueError) as error:
         raise TraceError(
-            f"truncated or damaged gzip stream of {len(raw)} bytes ({error})", where=str(path), hint="copy the file again"
+            f"truncated or damaged gzip stream of {len(raw)} bytes ({error})",
+            where=str(path),
+            hint="copy the file again",
         ) from error

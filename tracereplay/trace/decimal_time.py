@@ -28,7 +28,7 @@ def parse_us_to_ns(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], npt.N
     width = fixed.dtype.itemsize
     result: npt.NDArray[np.int64] = _parse_plain(fixed.view(np.uint8).reshape(len(texts), width))
     for row in np.flatnonzero(result == _MISSING):
-        result[row] = _parse_any(texts[row])
+        result[row] = _parse_any(texts[int(row)])
     return result, result != _MISSING
 
 

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tracereplay.errors import TraceError
-from tracereplay.manifest import FILE_NAME, Manifest, read_manifest
 from tracereplay.trace.kineto import read_kineto
 from tracereplay.trace.table import EventTable
 
+if TYPE_CHECKING:
+    from tracereplay.manifest import Manifest
+
+_MANIFEST = "manifest.json"
 _SUFFIXES = (".json", ".json.gz")
 # The spellings that profilers' file names use: rank3, rank_3, rank-34, worker0.
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
@@ -33,7 +37,7 @@ class Job:
 
     ranks: tuple[RankTrace, ...]
     world_size: int | None
-    manifest: Manifest | None
+    manifest: "Manifest | None"
     warnings: tuple[str, ...]
 
     @property
@@ -84,27 +88,29 @@ def find_trace_files(paths: Sequence[str]) -> list[Path]:
     for text in paths:
         path = Path(text)
         if path.is_dir():
-            matches = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES) and p.name != FILE_NAME)
+            matches = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES) and p.name != _MANIFEST)
             if not matches:
                 raise TraceError("a folder without traces", where=text, hint="it should hold *.json or *.json.gz files")
         elif path.exists():
             matches = [path]
         else:
-            matches = sorted(Path(match) for match in glob.glob(text) if Path(match).name != FILE_NAME)
+            matches = sorted(Path(match) for match in glob.glob(text) if Path(match).name != _MANIFEST)
             if not matches:
                 raise TraceError("no such file or folder", where=text, hint="check the path")
         found.extend(match for match in matches if match not in found)
     return found
 
 
-def _manifest_for(files: list[Path], given: Path | None) -> Manifest | None:
-    if given is not None:
-        return read_manifest(given)
-    beside = files[0].parent / FILE_NAME
-    return read_manifest(beside) if beside.is_file() else None
+def _manifest_for(files: list[Path], given: Path | None) -> "Manifest | None":
+    path = given or files[0].parent / _MANIFEST
+    if given is None and not path.is_file():
+        return None
+    from tracereplay.manifest import read_manifest  # noqa: PLC0415 - pydantic's 0.1 s only where there is a manifest
+
+    return read_manifest(path)
 
 
-def _identify(table: EventTable, manifest: Manifest | None, alone: bool) -> RankTrace:
+def _identify(table: EventTable, manifest: "Manifest | None", alone: bool) -> RankTrace:
     rank, source = table.header.rank, "metadata"
     if rank is None:
         match = _RANK_IN_NAME.search(Path(table.path).name)
@@ -130,7 +136,7 @@ def _refuse_conflicts(traces: list[RankTrace]) -> None:
         seen[trace.rank] = trace.table.path
 
 
-def _world_size(traces: list[RankTrace], manifest: Manifest | None) -> int | None:
+def _world_size(traces: list[RankTrace], manifest: "Manifest | None") -> int | None:
     sizes = [t.table.header.world_size for t in traces if t.table.header.world_size is not None]
     if manifest is not None:
         sizes.append(manifest.world_size)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracereplay.errors import TraceError
+from tracereplay.trace.columns import bytes_column, integer_column, optional_column, text_column
 from tracereplay.trace.container import read_bytes
 from tracereplay.trace.decimal_time import parse_us_to_ns
 from tracereplay.trace.schema import ROLE_OF_CATEGORY, SCHEMA, Role
@@ -76,7 +77,9 @@ def _decode(data: bytes, path: Path) -> _Document:
             return _Document(traceEvents=msgspec.json.decode(data, type=list[_Event]))
         return _document_decoder.decode(data)
     except msgspec.DecodeError as error:
-        raise TraceError(f"not a whole Kineto JSON document: {error}", where=str(path), hint="record or copy it again") from error
+        raise TraceError(
+            f"not a whole Kineto JSON document: {error}", where=str(path), hint="record or copy it again"
+        ) from error
     except UnicodeDecodeError as error:
         raise TraceError(f"invalid UTF-8 at byte {error.start}", where=str(path), hint="record it again") from error
 
@@ -89,18 +92,19 @@ def _other_kind(document: _Document, data: bytes) -> str:
 
 
 def _build(path: Path, document: _Document, events: list[_Event]) -> EventTable:
-    index = [i for i, event in enumerate(events) if event.ph == "X"]
-    rows = [events[i] for i in index]
-    ts_ns, ts_ok = parse_us_to_ns([bytes(event.ts) for event in rows])
+    index = np.array([i for i, event in enumerate(events) if event.ph == "X"], np.int64)
+    ts_ns, ts_ok = parse_us_to_ns([bytes(events[i].ts) for i in index])
+    # A relative file counts from its base; bases differ between the ranks of a job (kineto, 2024).
+    ts_ns = ts_ns[ts_ok] + np.int64(document.baseTimeNanoseconds or 0)
+    kept = index[ts_ok]
+    rows = [events[i] for i in kept]
     dur_ns, dur_ok = parse_us_to_ns([bytes(event.dur) for event in rows])
     dur_ok &= dur_ns >= 0
-    # A relative file counts from its base; bases differ between the ranks of a job (kineto, 2024).
-    ts_ns = ts_ns + np.int64(document.baseTimeNanoseconds or 0)
-    table = _columns(np.array(index, np.int64), rows, ts_ns, (dur_ns, dur_ok)).filter(pa.array(ts_ok))
-    if table.num_rows == 0:
+    if not rows:
         raise TraceError("no analysable events", where=str(path), hint="record at least one complete event")
-    quality = Quality(invalid_times=int(np.count_nonzero(~ts_ok | ~dur_ok)))
-    return EventTable(str(path), table, _header(document), quality, len(events))
+    table = _columns(kept, rows, ts_ns, (dur_ns, dur_ok))
+    invalid = int(np.count_nonzero(~ts_ok)) + int(np.count_nonzero(~dur_ok))
+    return EventTable(str(path), table, _header(document), Quality(invalid_times=invalid), len(events))
 
 
 def _columns(
@@ -109,25 +113,24 @@ def _columns(
     ts_ns: npt.NDArray[np.int64],
     durations: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
 ) -> pa.Table:
-    dur_ns, dur_ok = durations
     args = [_decode_args(bytes(event.args)) for event in rows]
     categories = [event.cat or "" for event in rows]
     columns = [
-        pa.array(index),
-        pa.array(ts_ns),
-        pa.array(dur_ns, mask=~dur_ok),
-        pa.array(np.array([int(ROLE_OF_CATEGORY.get(c, Role.OTHER)) for c in categories], np.int8)),
-        _text([event.name or "" for event in rows]),
-        _text(categories),
-        _text(["" if event.pid is None else str(event.pid) for event in rows]),
-        _text(["" if event.tid is None else str(event.tid) for event in rows]),
-        _integers([_device(event, a) for event, a in zip(rows, args, strict=True)]),
-        _integers([_integer(a.stream) for a in args]),
-        _integers([_positive(a.correlation) for a in args]),
-        _integers([_integer(a.external_id if a.external_id is not None else a.external_id_lower) for a in args]),
-        pa.array([bytes(event.args) for event in rows], pa.large_binary()),
+        integer_column(index),
+        integer_column(ts_ns),
+        integer_column(*durations),
+        integer_column(np.array([int(ROLE_OF_CATEGORY.get(c, Role.OTHER)) for c in categories], np.int8)),
+        text_column([event.name or "" for event in rows]),
+        text_column(categories),
+        text_column(["" if event.pid is None else str(event.pid) for event in rows]),
+        text_column(["" if event.tid is None else str(event.tid) for event in rows]),
+        optional_column([_device(event, a) for event, a in zip(rows, args, strict=True)]),
+        optional_column([_integer(a.stream) for a in args]),
+        optional_column([_positive(a.correlation) for a in args]),
+        optional_column([_integer(a.external_id if a.external_id is not None else a.external_id_lower) for a in args]),
+        bytes_column([bytes(event.args) for event in rows]),
     ]
-    return pa.table(columns, schema=SCHEMA)
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
 def _decode_args(raw: bytes) -> _Args:
@@ -137,14 +140,6 @@ def _decode_args(raw: bytes) -> _Args:
         return _args_decoder.decode(raw)
     except msgspec.DecodeError:
         return _Args()
-
-
-def _text(values: list[str]) -> pa.Array:
-    return pa.array(values, pa.string()).dictionary_encode()
-
-
-def _integers(values: list[int | None]) -> pa.Array:
-    return pa.array(values, pa.int64())
 
 
 def _integer(value: _Scalar) -> int | None:
@@ -168,7 +163,11 @@ def _positive(value: _Scalar) -> int | None:
 def _device(event: _Event, args: _Args) -> int | None:
     """Device of a device row: from args, else from the row's pid (where Kineto puts it)."""
     device = _integer(args.device)
-    if device is not None or ROLE_OF_CATEGORY.get(event.cat or "", Role.OTHER) not in (Role.KERNEL, Role.MEMCPY, Role.MEMSET):
+    if device is not None or ROLE_OF_CATEGORY.get(event.cat or "", Role.OTHER) not in (
+        Role.KERNEL,
+        Role.MEMCPY,
+        Role.MEMSET,
+    ):
         return device
     return _integer(event.pid)
 

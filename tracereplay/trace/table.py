@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tracereplay.trace.columns import numbers
 from tracereplay.trace.schema import SCHEMA, Role
 
 
@@ -81,11 +82,10 @@ class EventTable:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def column(self, name: str, null: int = -1) -> npt.NDArray[Any]:
-        """A numeric column as numpy int64 with ``null`` in place of nulls; cached, do not write to it."""
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """A numeric column as numpy with -1 in place of nulls; cached, do not write to it."""
         if name not in self._columns:
-            filled = self.table.column(name).fill_null(null).combine_chunks()
-            self._columns[name] = np.ascontiguousarray(filled.to_numpy(zero_copy_only=False))
+            self._columns[name] = numbers(self.table.column(name).combine_chunks(), -1)
         return self._columns[name]
 
     @cached_property
@@ -101,7 +101,7 @@ class EventTable:
         """The codes of a text column: indices into ``dictionary(name)``."""
         key = f"{name}#codes"
         if key not in self._columns:
-            self._columns[key] = self._encoded(name).indices.to_numpy(zero_copy_only=False)
+            self._columns[key] = numbers(self._encoded(name).indices, -1)
         return self._columns[key]
 
     def name_of(self, row: int) -> str:
@@ -116,7 +116,9 @@ class EventTable:
 
     def rows_of(self, *roles: Role) -> npt.NDArray[np.int64]:
         """Rows with one of the roles, in file order."""
-        return np.flatnonzero(np.isin(self.column("role"), [int(role) for role in roles]))
+        wanted = np.zeros(len(Role), np.bool_)
+        wanted[[int(role) for role in roles]] = True
+        return np.flatnonzero(wanted[self.column("role")])
 
     def _encoded(self, name: str) -> Any:  # pyarrow ships no types
         return self.table.column(name).combine_chunks()

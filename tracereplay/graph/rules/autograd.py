@@ -123,7 +123,7 @@ def _resumptions(draft: RankDraft, main: HostThread, burst: Burst) -> list[tuple
     names = np.where(main.rows >= 0, draft.table.codes("name")[main.rows], -1)
     starts = np.where(main.rows >= 0, draft.table.column("ts_ns")[main.rows], -1)
     leaves = np.flatnonzero(np.isin(names, codes) & (starts > burst.start_ns) & (starts < burst.end_ns))
-    points = [(int(main.node_at_begin(p)), int(starts[p])) for p in leaves]
+    points = [(int(main.node_at_begin(int(p))), int(starts[p])) for p in leaves]
     last = int(np.searchsorted(tiling.end_ns, burst.end_ns, side="left"))
     if last + 1 < main.node_count:
         points.append((main.first_node + last + 1, burst.end_ns))

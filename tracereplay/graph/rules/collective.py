@@ -83,7 +83,8 @@ def _members(draft: RankDraft) -> list[tuple[_Key, _Member]]:
 
 def _name(draft: RankDraft, w: int, args: dict[str, Any]) -> str:
     """The collective's name: as recorded on the work, else of the innermost communication event around its call, else
-    of the kernel (NCCL runs an all-to-all as a send/receive kernel, so its own name comes last)."""
+    of the kernel (NCCL runs an all-to-all as a send/receive kernel, so its own name comes last).
+    """
     recorded = collective_of(f"nccl:{args['Collective name']}") if "Collective name" in args else None
     if recorded is not None:
         return recorded
@@ -147,7 +148,9 @@ def _bytes(member: _Member) -> int | None:
     """Size of a participant's input where the work's own row records shape and type."""
     args = member.draft.table.args_of(int(member.draft.work.row[member.work]))
     if isinstance(args.get("In msg nelems"), int):
-        width = {"Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Long": 8, "Int": 4, "Byte": 1, "Char": 1}.get(str(args.get("dtype")))
+        width = {"Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Long": 8, "Int": 4, "Byte": 1, "Char": 1}.get(
+            str(args.get("dtype"))
+        )
         return args["In msg nelems"] * width if width else None
     dims, types = args.get("Input Dims"), args.get("Input type")
     if not (isinstance(dims, list) and isinstance(types, list) and dims and types):

@@ -33,9 +33,7 @@ def event_wait(draft: RankDraft) -> Found:
         pairs |= good
         refuted += bad
     ordered = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    edges = make_edges(
-        EdgeKind.EVENT_WAIT, Basis.INFERRED, draft.work_last_node[ordered[:, 0]], draft.work_node[ordered[:, 1]]
-    )
+    edges = make_edges(EdgeKind.EVENT_WAIT, Basis.INFERRED, draft.work_last_node[ordered[:, 0]], draft.work_node[ordered[:, 1]])
     return found(edges, refuted=refuted)
 
 
@@ -43,7 +41,8 @@ def _programs(draft: RankDraft) -> list[list[int]]:
     """Threads that take turns: the main thread with the engine's threads, every other thread by itself."""
     engine = engine_codes(draft.table)
     codes = draft.table.codes("name")
-    together, alone = [], []
+    together: list[int] = []
+    alone: list[int] = []
     for number, thread in enumerate(draft.threads):
         is_engine = np.isin(codes[thread.rows[thread.rows >= 0]], engine).any()
         (together if number == draft.main or is_engine else alone).append(number)

@@ -101,10 +101,10 @@ def host_collective(drafts: list[RankDraft]) -> list[Found]:
             edges[index].append((int(occurrence.draft.work_last_node[occurrence.work]), node + 1))
             if occurrence.end_ns > occurrence.thread.tiling.start_ns[segment]:
                 waits[index].append((node, own_ns))
-    return [_found(draft, edges[draft.index], waits[draft.index], refuted[draft.index]) for draft in drafts]
+    return [_found(edges[d.index], waits[d.index], refuted[d.index]) for d in drafts]
 
 
-def _found(draft: RankDraft, pairs: list[tuple[int, int]], waits: list[tuple[int, int]], refuted: int) -> Found:
+def _found(pairs: list[tuple[int, int]], waits: list[tuple[int, int]], refuted: int) -> Found:
     src, dst = [p[0] for p in pairs], [p[1] for p in pairs]
     return found(make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, src, dst), waits, refuted)
 

@@ -21,7 +21,9 @@ from tracereplay.graph.tiling import Int64s
 
 _DEVICE_CALL = re.compile(r"^(cudaDeviceSynchronize|hipDeviceSynchronize|cuCtxSynchronize)")
 _QUEUE_CALL = re.compile(r"^(cuda|hip|cu)(Stream|Event)Synchronize")
-_SILENT_CALL = re.compile(r"^(cudaFree|cudaMalloc|cudaHostAlloc|cudaHostRegister|hipFree|hipMalloc|hipHostMalloc|cuModuleLoad|hipModuleLoad)")
+_SILENT_CALL = re.compile(
+    r"^(cudaFree|cudaMalloc|cudaHostAlloc|cudaHostRegister|hipFree|hipMalloc|hipHostMalloc|cuModuleLoad|hipModuleLoad)"
+)
 _COPY_CALL = re.compile(r"^(cuda|hip|cu)Memcpy")
 # A silent call counts as a wait where device work ends inside it, at least this long after its start and at most this
 # long before its end: both are a few times the cost of such a call that does not wait (1-10 µs on the corpus traces).
