@@ -127,7 +127,7 @@ def _device_work(table: EventTable, low: int, high: int) -> _Queued:
     starts = table.column("ts_ns")[rows]
     ends = starts + table.column("dur_ns")[rows]
     call_ts = np.where(calls >= 0, table.column("ts_ns")[calls], starts)
-    kept = (call_ts < high) & (ends > low)
+    kept = (np.minimum(call_ts, starts) < high) & (ends > low)
     rows, calls = rows[kept], calls[kept]
     devices, streams = table.column("device")[rows], table.column("stream")[rows]
     _, queue = np.unique(np.stack([devices, streams], axis=1), axis=0, return_inverse=True)
@@ -158,16 +158,17 @@ def match_launches(table: EventTable, work_rows: Int64s) -> Int64s:
 
 
 def _host_work(table: EventTable, threads: list[Int64s]) -> _Queued:
-    """Collectives that a CPU backend runs on its own threads; each thread is a queue."""
-    rows, queues = [], []
-    for number, span in enumerate(threads):
-        names = [table.names[code] for code in table.codes("name")[span]]
-        mine = span[np.array([is_communication_annotation(name) for name in names], np.bool_)]
-        rows.append(mine)
-        queues.append(np.full(mine.size, number, np.int64))
-    row = np.concatenate(rows) if rows else np.empty(0, np.int64)
-    queue = np.concatenate(queues) if queues else np.empty(0, np.int64)
-    return _Queued(row, queue, match_calls(table, row), np.ones(row.size, np.bool_))
+    """Collectives that a CPU backend runs on its own threads; each thread is a queue. Calls are matched over the whole
+    recording, whatever the window is: the order of all calls is what matches them."""
+    annotations = np.array([is_communication_annotation(name) for name in table.names], np.bool_)
+    everywhere = table.rows_of(Role.ANNOTATION)
+    everywhere = everywhere[annotations[table.codes("name")[everywhere]]]
+    call_of = np.full(len(table), -1, np.int64)
+    call_of[everywhere] = match_calls(table, everywhere)
+    rows = [span[annotations[table.codes("name")[span]]] for span in threads]
+    row = np.concatenate([*rows, np.empty(0, np.int64)]).astype(np.int64)
+    queue = np.repeat(np.arange(len(rows)), [r.size for r in rows]).astype(np.int64)
+    return _Queued(row, queue, call_of[row], np.ones(row.size, np.bool_))
 
 
 def _concat(parts: list[_Queued]) -> _Queued:

@@ -170,7 +170,7 @@ class DependencyGraph:
             numbers[span.rank * width + seen[span.rank]] = span.number
             seen[span.rank] += 1
         inside = (self.nodes.step >= 0) & (self.nodes.rank >= 0)
-        return np.where(inside, numbers[self.nodes.rank * width + self.nodes.step], -1)
+        return np.where(inside, numbers[np.where(inside, self.nodes.rank * width + self.nodes.step, 0)], -1)
 
     @property
     def step_numbers(self) -> tuple[int, ...]:

@@ -42,7 +42,8 @@ def accuracy_text(accuracy: Accuracy, coverage: Coverage, warnings: Sequence[str
         f"step {format_ns(accuracy.measured_ns)} recorded, {format_ns(accuracy.replayed_ns)} replayed: "
         f"error {_percent(accuracy.error)} (worst step {_percent(accuracy.error_max)})",
         f"with typical lags only: {_percent(u.calibrated_error)};  unexplained waiting {format_ns(u.unexplained_wait_ns)} "
-        f"({format_share(u.unexplained_wait_share)} of all steps);  residues {format_ns(u.residue_ns)} ({format_share(u.residue_share)})",
+        f"({format_share(u.unexplained_wait_share)} of all steps);  residues {format_ns(u.residue_ns)} "
+        f"({format_share(u.residue_share)})",
         _table(
             ("rank", "recorded", "replayed", "error", "start error p95"),
             [
@@ -78,9 +79,8 @@ def prediction_text(prediction: Prediction, question: str, warnings: Sequence[st
     lines.append(_table(("rank", "step now", "step then"), rows, len(prediction.ranks)))
     lines += [f"assumed: {text}" for text in prediction.assumed]
     if prediction.unmodelled.work_ns:
-        lines.append(
-            f"not modelled: {format_ns(prediction.unmodelled.work_ns)} of device work ({format_share(prediction.unmodelled.share)})"
-        )
+        share = format_share(prediction.unmodelled.share)
+        lines.append(f"not modelled: {format_ns(prediction.unmodelled.work_ns)} of device work ({share})")
     return _page(lines, warnings)
 
 

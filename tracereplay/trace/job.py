@@ -94,7 +94,7 @@ def find_trace_files(paths: Sequence[str]) -> list[Path]:
         elif path.exists():
             matches = [path]
         else:
-            matches = sorted(Path(match) for match in glob.glob(text) if Path(match).name != _MANIFEST)
+            matches = sorted(Path(match) for match in glob.glob(text) if Path(match).name != _MANIFEST)  # noqa: PTH207 - may be absolute
             if not matches:
                 raise TraceError("no such file or folder", where=text, hint="check the path")
         found.extend(match for match in matches if match not in found)

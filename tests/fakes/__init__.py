@@ -1,0 +1,1 @@
+"""Small real stand-ins for what a training job leaves behind."""

@@ -1,0 +1,179 @@
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.jobs import job_of
+from tests.fakes.kineto import TraceFile
+from tracereplay.errors import TraceError
+from tracereplay.manifest import HostRecord, Manifest, RankRecord, write_manifest
+from tracereplay.trace.job import find_trace_files, read_job
+
+
+def trace(rank: int | None = None, world_size: int | None = None, host_name: str | None = None) -> TraceFile:
+    return TraceFile(rank, world_size, host_name=host_name).op("aten::mm", 1, 1)
+
+
+def manifest(world_size: int, hosts: dict[int, str]) -> Manifest:
+    return Manifest(
+        created="2026-01-01T00:00:00Z",
+        world_size=world_size,
+        backend="gloo",
+        clock="realtime",
+        hosts=(HostRecord(name="node0", cpu_model=None, cpu_count=2, memory_bytes=1, kernel="6"),),
+        ranks=tuple(RankRecord(rank=r, trace=f"rank{r}.json", host=h, pid=r, steps=(1,)) for r, h in hosts.items()),
+        versions={},
+        workload={},
+        tracer={},
+    )
+
+
+def test_ranks_come_from_the_metadata_and_stand_in_their_order(tmp_path: Path) -> None:
+    job = job_of(tmp_path, trace(2), trace(0), trace(1))
+
+    assert [(t.rank, t.rank_source) for t in job.ranks] == [(0, "metadata"), (1, "metadata"), (2, "metadata")]
+    assert job.ranks_present == (0, 1, 2)
+
+
+@pytest.mark.parametrize("name", ["rank3.json", "rank_3.json", "trace-rank-3.json.gz", "worker3.pt.trace.json", "RANK3.json"])
+def test_a_rank_without_metadata_comes_from_the_file_name(tmp_path: Path, name: str) -> None:
+    files = [trace().write(tmp_path, name), trace(0).write(tmp_path, "other.json")]
+
+    job = read_job([str(f) for f in files])
+
+    assert [(t.rank, t.rank_source) for t in job.ranks] == [(0, "metadata"), (3, "filename")]
+
+
+@pytest.mark.parametrize("name", ["frank3.json", "3.json", "crank_7.json"])
+def test_a_file_name_that_only_looks_like_a_rank_says_nothing(tmp_path: Path, name: str) -> None:
+    files = [trace().write(tmp_path, name), trace(0).write(tmp_path, "other.json")]
+
+    job = read_job([str(f) for f in files])
+
+    assert [(t.rank, t.rank_source) for t in job.ranks] == [(0, "metadata"), (None, "none")]
+    assert job.warnings == (f"no rank in metadata or file name: {name}",)
+
+
+def test_a_file_alone_does_not_take_its_rank_from_its_name(tmp_path: Path) -> None:
+    job = read_job([str(trace().write(tmp_path, "rank3.json"))])
+
+    assert [(t.rank, t.rank_source) for t in job.ranks] == [(None, "none")]
+    assert job.warnings == ()
+
+
+def test_two_files_of_one_rank_are_refused_by_name(tmp_path: Path) -> None:
+    trace(1).write(tmp_path, "a.json")
+    trace(1).write(tmp_path, "b.json")
+
+    with pytest.raises(TraceError, match=r"rank 1 is claimed by two files: .*a\.json and .*b\.json"):
+        read_job([str(tmp_path)])
+
+
+def test_ranks_of_the_recorded_size_that_are_not_there_are_named(tmp_path: Path) -> None:
+    job = job_of(tmp_path, trace(0, world_size=4), trace(2, world_size=4))
+
+    assert (job.world_size, job.ranks_missing) == (4, (1, 3))
+    assert job.warnings == ("2 of 4 ranks are missing: 1, 3",)
+
+
+def test_a_long_list_of_missing_ranks_is_shortened(tmp_path: Path) -> None:
+    job = job_of(tmp_path, trace(0, world_size=20))
+
+    assert job.warnings == ("19 of 20 ranks are missing: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 3 more",)
+
+
+def test_a_job_of_unknown_size_misses_nothing(tmp_path: Path) -> None:
+    job = job_of(tmp_path, trace(0), trace(5))
+
+    assert (job.world_size, job.ranks_missing, job.warnings) == (None, (), ())
+
+
+def test_only_the_ranks_asked_for_are_kept(tmp_path: Path) -> None:
+    paths = [str(trace(r).write(tmp_path)) for r in (0, 1, 2)]
+
+    job = read_job(paths, ranks=frozenset({0, 2}))
+
+    assert job.ranks_present == (0, 2)
+
+
+def test_asking_for_ranks_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    path = trace(0).write(tmp_path)
+
+    with pytest.raises(TraceError, match=r"no trace of rank \[7\]; see `tracereplay info`"):
+        read_job([str(path)], ranks=frozenset({7}))
+
+
+def test_a_folder_gives_its_traces_in_order_of_their_names_without_the_manifest(tmp_path: Path) -> None:
+    trace(1).write(tmp_path, "b.json.gz")
+    trace(0).write(tmp_path, "a.json")
+    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / "notes.txt").write_text("no trace")
+
+    assert [f.name for f in find_trace_files([str(tmp_path)])] == ["a.json", "b.json.gz"]
+
+
+def test_a_quoted_glob_gives_what_it_matches_without_the_manifest(tmp_path: Path) -> None:
+    trace(0).write(tmp_path, "rank0.json")
+    trace(1).write(tmp_path, "rank1.json")
+    (tmp_path / "manifest.json").write_text("{}")
+
+    assert [f.name for f in find_trace_files([f"{tmp_path}/*.json"])] == ["rank0.json", "rank1.json"]
+
+
+def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
+    path = trace(0).write(tmp_path)
+
+    assert find_trace_files([str(path), str(tmp_path)]) == [path]
+
+
+def test_a_file_whose_name_holds_glob_signs_is_that_file(tmp_path: Path) -> None:
+    path = trace(0).write(tmp_path, "rank[0].json")
+
+    assert find_trace_files([str(path)]) == [path]
+
+
+def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"absent: no such file or folder; check the path"):
+        find_trace_files([str(tmp_path / "absent")])
+
+
+def test_a_folder_without_traces_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"a folder without traces; it should hold \*\.json or \*\.json\.gz files"):
+        find_trace_files([str(tmp_path)])
+
+
+def test_the_host_comes_from_the_metadata(tmp_path: Path) -> None:
+    job = job_of(tmp_path, trace(0, host_name="node7"))
+
+    assert [t.host for t in job.ranks] == ["node7"]
+
+
+def test_a_manifest_beside_the_traces_gives_hosts_and_size(tmp_path: Path) -> None:
+    write_manifest(manifest(2, {0: "node0", 1: "node1"}), tmp_path / "manifest.json")
+
+    job = job_of(tmp_path, trace(0, host_name="from-metadata"), trace(1))
+
+    assert ([t.host for t in job.ranks], job.world_size) == (["node0", "node1"], 2)
+
+
+def test_a_manifest_that_does_not_list_a_rank_leaves_its_host_to_the_metadata(tmp_path: Path) -> None:
+    write_manifest(manifest(1, {0: "node0"}), tmp_path / "manifest.json")
+
+    job = job_of(tmp_path, trace(0), trace(1, host_name="node9"))
+
+    assert [t.host for t in job.ranks] == ["node0", "node9"]
+
+
+def test_a_manifest_given_wins_over_the_one_beside_the_traces(tmp_path: Path) -> None:
+    write_manifest(manifest(1, {0: "beside"}), tmp_path / "manifest.json")
+    write_manifest(manifest(1, {0: "given"}), tmp_path / "elsewhere")
+    path = trace(0).write(tmp_path)
+
+    job = read_job([str(path)], manifest=tmp_path / "elsewhere")
+
+    assert [t.host for t in job.ranks] == ["given"]
+
+
+def test_files_are_listed_in_the_order_of_ranks(tmp_path: Path) -> None:
+    job = job_of(tmp_path, trace(1), trace(0))
+
+    assert job.files == [str(tmp_path / "rank0.json"), str(tmp_path / "rank1.json")]
