@@ -89,7 +89,9 @@ def test_waits_for_other_ranks_are_not_host_time(graph: DependencyGraph) -> None
     assert all(len(times) == 1 and times[0] < 30_000 for times in own.values())
 
 
-def test_one_rank_alone_gives_an_interval_that_holds_the_joint_answer(corpus: Path, graph: DependencyGraph, tmp_path: Path) -> None:
+def test_one_rank_alone_gives_an_interval_that_holds_the_joint_answer(
+    corpus: Path, graph: DependencyGraph, tmp_path: Path
+) -> None:
     joint = predict(graph, [parse_scale("collective:*=0.5x")])
     for rank in range(8):
         alone = tmp_path / f"{rank}"

@@ -127,7 +127,11 @@ def wild_jobs(draw: st.DrawFn) -> list[TraceFile]:
     times = st.integers(0, 300)
     lengths = st.integers(0, 120)
     for rank in range(world):
-        trace = TraceFile(rank, draw(st.sampled_from([None, world, world + 1]))).step(1, 0, draw(st.integers(50, 400))).op("aten::mm", 1, 4)
+        trace = (
+            TraceFile(rank, draw(st.sampled_from([None, world, world + 1])))
+            .step(1, 0, draw(st.integers(50, 400)))
+            .op("aten::mm", 1, 4)
+        )
         for _ in range(draw(st.integers(1, 8))):
             ts, dur, tid = draw(times), draw(lengths), draw(st.integers(1, 2))
             what = draw(st.sampled_from(["op", "call", "sync", "wait", "kernel", "nccl", "gloo", "engine", "c10d"]))

@@ -26,7 +26,16 @@ from tracereplay.trace.job import read_job
 
 LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SCALES = st.sampled_from(
-    ["host=0.5x", "host=3x", "launch=0x", "class:gemm=0.25x", "class:gemm=7x", "collective:*=0.5x", "collective:*=40x", "op:*=2x"]
+    [
+        "host=0.5x",
+        "host=3x",
+        "launch=0x",
+        "class:gemm=0.25x",
+        "class:gemm=7x",
+        "collective:*=0.5x",
+        "collective:*=40x",
+        "op:*=2x",
+    ]
 )
 
 

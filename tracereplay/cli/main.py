@@ -43,11 +43,11 @@ def run() -> None:
     sys.exit(main(sys.argv[1:]))
 
 
-def main(arguments: list[str]) -> int:
-    """Run the command line and return its exit code. The only place that catches."""
+def main(arguments: list[str], program: typer.Typer = app) -> int:
+    """Run a command line and return its exit code. The only place that catches."""
     debug = "--debug" in arguments
     try:
-        status = app(arguments, standalone_mode=False, prog_name="tracereplay")
+        status = program(arguments, standalone_mode=False, prog_name="tracereplay")
     except TracereplayError as error:
         return _fail(error.line(), error.exit_code, debug)
     except typer.Abort:

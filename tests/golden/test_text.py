@@ -1,0 +1,34 @@
+"""What people read, whole: one golden file a verb and sample. ``--update-golden`` rewrites them; the commit says why."""
+
+from pathlib import Path
+
+import pytest
+
+from tracereplay.cli.main import main
+
+GOLDEN = Path(__file__).parent
+CASES = {
+    "info": ["info", "sample_traces/dlrm_2rank"],
+    "replay": ["replay", "sample_traces/dlrm_2rank"],
+    "whatif_all_to_all": ["whatif", "sample_traces/dlrm_2rank", "--scale", "collective:all_to_all=0.5x"],
+    "whatif_hardware": ["whatif", "sample_traces/dlrm_2rank", "--set", "fabric.*.bandwidth=2x", "--set", "host.speed=2x"],
+    "whatif_one_rank": ["whatif", "sample_traces/dlrm_2rank", "--ranks", "0", "--scale", "collective:*=0.5x"],
+    "attribute": ["attribute", "sample_traces/dlrm_2rank"],
+    "attribute_slow_peer": ["attribute", "sample_traces/dlrm_2rank_slow_peer"],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text_is_as_the_golden_file(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(GOLDEN.parent.parent)
+    path = GOLDEN / f"{name}.txt"
+
+    status = main(CASES[name])
+
+    text = capsys.readouterr().out
+    if request.config.getoption("--update-golden"):
+        path.write_text(text, encoding="utf-8")
+    assert status == 0
+    assert text == path.read_text(encoding="utf-8")
