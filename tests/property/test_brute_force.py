@@ -89,7 +89,7 @@ def slack_ns(graph: DependencyGraph) -> int:
     """By how much the all-to-alls may grow before the step does: for each how much later it could end, summed. Found by
     brute force: the step's end minus the longest path through the collective."""
     recorded = recorded_timing(graph)
-    start, end = brute_force(graph, recorded)
+    _, end = brute_force(graph, recorded)
     latest = _latest_ends(graph, recorded, end)
     total = 0
     for c in graph.collectives:

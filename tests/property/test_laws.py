@@ -23,6 +23,7 @@ from tracereplay.replay.engine import replay
 from tracereplay.replay.steps import step_times
 from tracereplay.replay.whatif import apply, parse_scale
 from tracereplay.trace.job import read_job
+from tracereplay.trace.schema import Role
 
 LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SCALES = st.sampled_from(
@@ -154,7 +155,7 @@ def test_law_8_every_piece_of_work_becomes_a_task_or_is_outside_the_steps(traces
     for rank, table in enumerate(graph.tables):
         end_ns = next(s.end_ns for s in graph.steps if s.rank == rank)
         start_ns = next(s.start_ns for s in graph.steps if s.rank == rank)
-        kernels = table.rows_of(4)
+        kernels = table.rows_of(Role.KERNEL)
         ts, dur = table.column("ts_ns")[kernels], table.column("dur_ns")[kernels]
         inside = kernels[(ts >= start_ns) & (ts + dur <= end_ns) & (dur > 0)]
         assert {(rank, int(w)) for w in inside} <= rows

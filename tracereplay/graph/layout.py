@@ -159,7 +159,8 @@ def match_launches(table: EventTable, work_rows: Int64s) -> Int64s:
 
 def _host_work(table: EventTable, threads: list[Int64s]) -> _Queued:
     """Collectives that a CPU backend runs on its own threads; each thread is a queue. Calls are matched over the whole
-    recording, whatever the window is: the order of all calls is what matches them."""
+    recording, whatever the window is: the order of all calls is what matches them.
+    """
     annotations = np.array([is_communication_annotation(name) for name in table.names], np.bool_)
     everywhere = table.rows_of(Role.ANNOTATION)
     everywhere = everywhere[annotations[table.codes("name")[everywhere]]]
