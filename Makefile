@@ -26,8 +26,8 @@ demo: $(DEMO_ENV)/.installed ## install without torch, then replay the sample jo
 	@$(DEMO_ENV)/bin/tracereplay info $(SAMPLE)
 	@printf '\n== Does a replay on the recorded hardware give the recorded step back? (tracereplay replay)\n\n'
 	@$(DEMO_ENV)/bin/tracereplay replay $(SAMPLE)
-	@printf '\n== How long would a step take if each all-to-all took half its time? (tracereplay whatif)\n\n'
-	@$(DEMO_ENV)/bin/tracereplay whatif $(SAMPLE) --scale 'collective:all_to_all=0.5x'
+	@printf '\n== What would a host twice as fast and a fabric twice as fast give? (tracereplay whatif)\n\n'
+	@$(DEMO_ENV)/bin/tracereplay whatif $(SAMPLE) --set host.speed=2x --set 'fabric.*.bandwidth=2x'
 	@printf '\n== Where does the step time go, and who waits for whom? (tracereplay attribute)\n\n'
 	@$(DEMO_ENV)/bin/tracereplay attribute $(SAMPLE)
 

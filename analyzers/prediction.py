@@ -61,6 +61,7 @@ class Prediction:
     speedup: float | None
     interval: Interval | None
     steady_ns: int | None
+    baseline_steady_ns: int | None
     steps: tuple[StepPrediction, ...]
     ranks: tuple[RankPrediction, ...]
     moved: dict[str, Moved]
@@ -89,6 +90,7 @@ def predict(graph: DependencyGraph, changes: list[Change]) -> Prediction:
         speedup=baseline.mean_ns / predicted.mean_ns if known and predicted.mean_ns else None,
         interval=interval,
         steady_ns=predicted.steady_ns if known else None,
+        baseline_steady_ns=baseline.steady_ns,
         steps=_steps(baseline, predicted, after, known),
         ranks=_ranks(graph, before, after, known),
         moved=scenario.moved,
@@ -102,12 +104,25 @@ def predict(graph: DependencyGraph, changes: list[Change]) -> Prediction:
 def notes(prediction: Prediction) -> list[str]:
     """What a reader must know beside the numbers: what moved nothing, and why there is an interval or none."""
     lines = [f"{name} moved nothing in this job" for name in prediction.unmoved_knobs]
+    if _marks_mislead(prediction):
+        lines.append(
+            "the answer is the mean of each step's longest rank; here every step's longest rank is another one, and a rank that "
+            "enters a step earlier waits longer in it: the ranks' own mean steps move the other way"
+        )
     if prediction.interval is not None:
         lines.append(
             f"{prediction.unsplit} collective records miss participants: the answer is an interval from none to all of their "
             "time being transfer; predicted_ns, speedup and steady_ns are null"
         )
     return lines
+
+
+def _marks_mislead(p: Prediction) -> bool:
+    """True where the longest ranks' steps and the ranks' own mean steps move in opposite directions."""
+    if p.predicted_ns is None:
+        return False
+    gained = sum((r.predicted_ns or 0) - r.baseline_ns for r in p.ranks)
+    return (p.predicted_ns - p.baseline_ns) * gained < 0
 
 
 def _steps(baseline: JobSteps, predicted: JobSteps, after: list[StepTime], known: bool) -> tuple[StepPrediction, ...]:

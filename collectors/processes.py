@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ _NOISE = re.compile(r"USDT:.*|.*profiler_(start|stop)|\s*")
 _TAIL_LINES = 20
 _TAIL_IN_MESSAGE = 2
 _GRACE_S = 3.0
+# A killed process is reaped by the kernel within milliseconds of its sockets closing; a loaded machine takes longer.
+_KILLED_WITHIN_S = 0.5
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,11 @@ def follow(workers: tuple[Worker, ...], on_message: Callable[[Message], None]) -
     while open_ranks:
         rank, message = workers[0].inbox.get()
         if message is None:
-            _check_end(workers[rank], messages)
+            if _ended_badly(workers[rank], messages):
+                raise _death_of(_first_to_go(workers, rank))
             open_ranks.discard(rank)
         elif message.kind is Kind.FAILED:
-            raise _death_of(workers[rank])
+            raise _death_of(_first_to_go(workers, rank))
         else:
             messages.append(message)
             on_message(message)
@@ -110,11 +115,24 @@ def _read_stderr(stream: IO[str], tail: deque[str]) -> None:
         tail.extend(line.strip() for line in stream if not _NOISE.fullmatch(line.rstrip("\n")))
 
 
-def _check_end(worker: Worker, messages: list[Message]) -> None:
+def _ended_badly(worker: Worker, messages: list[Message]) -> bool:
     traced = any(row.rank == worker.rank and row.kind is Kind.TRACED for row in messages)
     if worker.process.wait() != 0 or not traced:
-        raise _death_of(worker)
+        return True
     worker.stderr_reader.join()
+    return False
+
+
+def _first_to_go(workers: tuple[Worker, ...], told: int) -> Worker:
+    """The rank to blame when ``told`` is the first heard of: a rank that a signal killed cannot speak, and the first to
+    speak may be a peer that lost its connection to it."""
+    deadline = time.monotonic() + _KILLED_WITHIN_S
+    while time.monotonic() < deadline:
+        killed = [worker for worker in workers if (worker.process.poll() or 0) < 0]
+        if killed:
+            return killed[0]
+        time.sleep(_POLL_S)
+    return workers[told]
 
 
 def _death_of(worker: Worker) -> CollectError:

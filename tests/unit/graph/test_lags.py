@@ -44,7 +44,7 @@ def test_a_launch_into_a_busy_queue_says_nothing_of_the_launch() -> None:
 
 
 def test_a_queues_order_that_decided_nothing_has_no_lag() -> None:
-    # The launch with its typical lag (115) comes after the end of work 3 (111).
+    # Work 3 ends at 100, the launch of work 4 with its typical lag (20) comes at 120.
     start, end = ints(0, 100, 200, 10, 120, 220), ints(5, 105, 205, 100, 125, 225)
     order = make_edges(EdgeKind.STREAM_ORDER, Basis.RECORDED, [3], [4])
 
@@ -80,7 +80,7 @@ def test_work_that_starts_before_its_cause_has_no_negative_lag_and_is_counted() 
 
 def test_the_latest_of_several_causes_gives_the_residue() -> None:
     start, end = ints(0, 0, 50), ints(20, 40, 60)
-    edges = make_edges(EdgeKind.EVENT_WAIT, Basis.INFERRED, [0, 1], [2], lag_ns=3)
+    edges = make_edges(EdgeKind.EVENT_WAIT, Basis.INFERRED, [0, 1], [2, 2], lag_ns=3)
 
     residue, _ = residues(edges, ints(3, 3), start, end)
 

@@ -1,0 +1,145 @@
+from pathlib import Path
+
+from tests.fakes.jobs import graph_of
+from tests.fakes.kineto import TraceFile
+from tests.fakes.labels import edges_of, lags_of, tasks_of
+from tracereplay.graph.kinds import EdgeKind
+
+LAUNCH = "cudaLaunchKernel"
+STREAM_SYNC = "cudaStreamSynchronize"
+DEVICE_SYNC = "cudaDeviceSynchronize"
+
+
+def test_the_host_goes_on_when_the_work_has_ended(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 10, 2, 1).kernel("k", 15, 35, 7, 1).call(STREAM_SYNC, 20, 32)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["k@15 -> ProfilerStep#1@52"]
+    assert lags_of(graph, EdgeKind.SYNC) == [2_000]
+
+
+def test_what_a_call_waited_is_no_time_of_its_own(tmp_path: Path) -> None:
+    # The second call waits for nothing: 3 µs are what such a call costs.
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 10, 2, 1).kernel("k", 15, 35, 7, 1)
+
+    graph = graph_of(tmp_path, trace.call(STREAM_SYNC, 20, 32).call(STREAM_SYNC, 60, 3))
+
+    assert tasks_of(graph) == {
+        "ProfilerStep#1@0": 10_000,
+        "cudaLaunchKernel@10": 2_000,
+        "ProfilerStep#1@12": 8_000,
+        "cudaStreamSynchronize@20": 3_000,
+        "ProfilerStep#1@52": 8_000,
+        "cudaStreamSynchronize@60": 3_000,
+        "ProfilerStep#1@63": 37_000,
+        "k@15": 35_000,
+    }
+
+
+def test_of_several_streams_the_one_whose_work_ends_inside_the_call_is_waited_for(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 5, 2, 1).call(LAUNCH, 10, 2, 2).call(LAUNCH, 14, 2, 3)
+    trace.kernel("early", 8, 5, 7, 1).kernel("inside", 15, 35, 20, 2).kernel("late", 20, 60, 21, 3)
+
+    graph = graph_of(tmp_path, trace.call(STREAM_SYNC, 20, 32))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["inside@15 -> ProfilerStep#1@52"]
+
+
+def test_of_several_that_end_inside_the_call_the_latest_is_waited_for(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 5, 2, 1).call(LAUNCH, 10, 2, 2)
+    trace.kernel("first", 8, 30, 7, 1).kernel("second", 15, 35, 20, 2)
+
+    graph = graph_of(tmp_path, trace.call(STREAM_SYNC, 20, 32))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["second@15 -> ProfilerStep#1@52"]
+
+
+def test_work_that_was_launched_after_the_call_began_is_not_waited_for(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 5, 2, 1).kernel("before", 8, 30, 7, 1)
+    trace.call(LAUNCH, 30, 2, 2, tid=2).kernel("after", 40, 5, 7, 2)
+
+    graph = graph_of(tmp_path, trace.call(STREAM_SYNC, 20, 32))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["before@8 -> ProfilerStep#1@52"]
+
+
+def test_a_device_synchronisation_waits_for_the_last_work_of_every_stream(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 5, 2, 1).call(LAUNCH, 8, 2, 2).call(LAUNCH, 11, 2, 3)
+    trace.kernel("a", 10, 5, 7, 1).kernel("b", 20, 20, 7, 2).kernel("c", 15, 35, 20, 3)
+
+    graph = graph_of(tmp_path, trace.call(DEVICE_SYNC, 20, 32))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["b@20 -> ProfilerStep#1@52", "c@15 -> ProfilerStep#1@52"]
+
+
+def test_work_that_ends_after_the_call_refutes_that_it_was_waited_for(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 5, 2, 1).kernel("k", 10, 60, 7, 1).call(DEVICE_SYNC, 20, 32)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert (edges_of(graph, EdgeKind.SYNC), graph.coverage.refuted) == ([], 1)
+
+
+def test_a_call_whose_work_had_ended_keeps_its_time_and_an_edge_with_slack(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 5, 2, 1).kernel("k", 10, 5, 7, 1).call(STREAM_SYNC, 30, 4)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["k@10 -> ProfilerStep#1@34"]
+    assert tasks_of(graph)["cudaStreamSynchronize@30"] == 4_000
+
+
+def test_a_call_on_a_thread_that_launched_nothing_waits_for_nothing(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 5, 2, 1).kernel("k", 10, 5, 7, 1).call(STREAM_SYNC, 30, 4, tid=2)
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == []
+
+
+def test_blocking_time_that_no_work_covers_is_counted(tmp_path: Path) -> None:
+    # The usual cost is the median of both calls, 12 µs; the longer one is 8 µs above it.
+    trace = TraceFile().step(1, 0, 100).op("a", 10, 5).call(DEVICE_SYNC, 20, 4).call(DEVICE_SYNC, 40, 20)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert graph.coverage.uncovered_blocking_ns == 8_000
+
+
+def test_a_pageable_copy_waits_for_itself(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call("cudaMemcpyAsync", 20, 30, 1)
+
+    graph = graph_of(tmp_path, trace.memcpy("Memcpy HtoD (Pageable -> Device)", 25, 20, 7, 1))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["Memcpy HtoD (Pageable -> Device)@25 -> ProfilerStep#1@50"]
+
+
+def test_a_copy_that_outlasts_its_call_is_not_waited_for(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call("cudaMemcpyAsync", 20, 5, 1)
+
+    graph = graph_of(tmp_path, trace.memcpy("Memcpy HtoD (Pinned -> Device)", 30, 20, 7, 1))
+
+    assert edges_of(graph, EdgeKind.SYNC) == []
+
+
+def test_freeing_memory_waits_where_it_ends_with_the_end_of_device_work(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).kernel("k", 10, 180, 7, 1).call("cudaFree", 20, 180)
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == ["k@10 -> ProfilerStep#1@200"]
+
+
+def test_freeing_memory_that_goes_on_long_after_the_work_did_not_wait(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).kernel("k", 10, 90, 7, 1).call("cudaFree", 20, 180)
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == []
+
+
+def test_freeing_memory_while_short_work_ends_did_not_wait(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).kernel("k", 10, 30, 7, 1).call("cudaFree", 20, 30)
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == []
+
+
+def test_a_call_that_sticks_out_of_the_window_is_left_out(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 50).call(LAUNCH, 5, 2, 1).kernel("k", 10, 50, 7, 1).call(STREAM_SYNC, 20, 42)
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == []

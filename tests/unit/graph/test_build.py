@@ -1,0 +1,173 @@
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.jobs import graph_of, job_of
+from tests.fakes.kineto import TraceFile
+from tests.fakes.labels import tasks_of
+from tracereplay.errors import TraceError
+from tracereplay.graph.build import build_graph
+from tracereplay.graph.kinds import NodeKind
+from tracereplay.graph.model import NO_RELEASE
+from tracereplay.trace.classify import WorkClass
+
+LAUNCH = "cudaLaunchKernel"
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+SEND_RECV = "ncclDevKernel_SendRecv"
+
+
+def test_host_segments_and_device_work_are_tasks_with_their_own_time(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).call(LAUNCH, 10, 5, 1).kernel("k", 20, 30, 7, 1))
+
+    assert tasks_of(graph) == {
+        "ProfilerStep#1@0": 10_000,
+        "cudaLaunchKernel@10": 5_000,
+        "ProfilerStep#1@15": 85_000,
+        "k@20": 30_000,
+    }
+
+
+def test_with_device_work_the_host_carries_no_classes(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).op("aten::mm", 10, 5).kernel("volta_sgemm", 20, 30, 7))
+
+    assert graph.host_carries_classes is False
+    assert graph.nodes.work_class.tolist() == [WorkClass.HOST] * 4 + [WorkClass.GEMM]
+
+
+def test_without_device_work_operators_carry_the_classes(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).op("aten::mm", 10, 5).op("c10d::allreduce_", 20, 5).annotation("aten::add", 30, 5)
+
+    graph = graph_of(tmp_path, trace)
+
+    classes = {graph.name(n): WorkClass(graph.nodes.work_class[n]) for n in range(len(graph))}
+    assert classes == {
+        "ProfilerStep#1": WorkClass.HOST,
+        "aten::mm": WorkClass.GEMM,
+        "c10d::allreduce_": WorkClass.OTHER,
+        "aten::add": WorkClass.HOST,
+        "gap": WorkClass.HOST,
+    }
+
+
+def test_copies_and_memory_sets_are_classed_by_role_whatever_their_name(tmp_path: Path) -> None:
+    trace = TraceFile().op("a", 0, 10).memcpy("gemm", 1, 1, stream=7).memset("gemm", 3, 1, stream=7).kernel("gemm", 5, 1, 7)
+
+    graph = graph_of(tmp_path, trace)
+
+    device = graph.nodes.kind == NodeKind.DEVICE
+    assert graph.nodes.work_class[device].tolist() == [WorkClass.COPY, WorkClass.MEMSET, WorkClass.GEMM]
+
+
+def test_what_nothing_precedes_is_pinned_to_its_recorded_start(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).op("a", 10, 5).kernel("k", 20, 30, 7).kernel("l", 60, 5, 7))
+
+    released = {graph.name(n): int(t) for n, t in enumerate(graph.nodes.release_ns) if t != NO_RELEASE}
+    assert released == {"ProfilerStep#1": 0, "k": 20_000}
+    assert graph.coverage.unlinked_work == 2
+
+
+def test_a_thread_that_nobody_hands_work_to_is_counted(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).op("a", 20, 5, tid=2).op("b", 30, 5, tid=3))
+
+    assert graph.coverage.pinned_threads == 2
+
+
+def test_a_step_knows_when_the_work_it_enqueued_had_drained(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 10, 5, 1).kernel("k", 20, 130, 7, 1).step(2, 100, 100).op("a", 110, 5)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert [(s.number, s.drain_ns) for s in graph.steps] == [(1, 150_000), (2, None)]
+
+
+def test_work_of_an_earlier_step_that_runs_into_one_is_carried_in(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 80, 5, 1).kernel("k", 90, 40, 7, 1).step(2, 100, 100).op("a", 110, 5)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert [s.carry_in_ns for s in graph.steps] == [0, 30_000]
+
+
+def test_a_step_reaches_from_its_first_task_to_the_last_that_ends_by_its_mark(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).op("a", 10, 5).step(2, 120, 50).op("b", 130, 5))
+
+    starts, ends = graph.nodes.start_ns, graph.nodes.start_ns + graph.nodes.dur_ns
+    assert [starts[s.first_node] for s in graph.steps] == [0, 120_000]
+    assert [ends[s.last_node] for s in graph.steps] == [100_000, 170_000]
+
+
+def test_only_the_steps_asked_for_are_built(tmp_path: Path) -> None:
+    job = job_of(tmp_path, TraceFile().step(1, 0, 50).op("a", 10, 5).step(2, 50, 50).op("b", 60, 5))
+
+    graph = build_graph(job, steps=frozenset({2}))
+
+    assert graph.step_numbers == (2,)
+
+
+def test_ranks_without_a_common_step_are_refused(tmp_path: Path) -> None:
+    first, second = TraceFile(0).step(1, 0, 50).op("a", 10, 5), TraceFile(1).step(2, 0, 50).op("a", 10, 5)
+
+    with pytest.raises(TraceError, match=r"no whole step in common \(.*rank0\.json: \[1\]; .*rank1\.json: \[2\]\)"):
+        graph_of(tmp_path, first, second)
+
+
+def test_steps_that_one_rank_lacks_are_no_steps_of_the_job(tmp_path: Path) -> None:
+    first = TraceFile(0).step(1, 0, 50).op("a", 10, 5).step(2, 50, 50).op("b", 60, 5)
+    second = TraceFile(1).step(2, 0, 50).op("a", 10, 5)
+
+    assert graph_of(tmp_path, first, second).step_numbers == (2,)
+
+
+def test_edges_that_would_close_a_circle_are_dropped_and_counted(tmp_path: Path) -> None:
+    # The ranks run the two collectives in opposite order: each would have to wait for the other.
+    first = TraceFile(0, 2).step(1, 0, 100).kernel(ALL_REDUCE, 10, 10, 7).kernel(SEND_RECV, 30, 10, 7)
+    second = TraceFile(1, 2).step(1, 0, 100).kernel(SEND_RECV, 10, 10, 7).kernel(ALL_REDUCE, 30, 10, 7)
+
+    graph = graph_of(tmp_path, first, second)
+
+    assert graph.coverage.dropped_edges == 2
+    assert sorted(graph.order.tolist()) == list(range(len(graph)))
+
+
+def test_a_consistent_trace_drops_nothing_and_violates_nothing(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).call(LAUNCH, 10, 5, 1).kernel("k", 20, 30, 7, 1))
+
+    assert (graph.coverage.dropped_edges, graph.coverage.clock_violations, graph.coverage.refuted) == (0, 0, 0)
+
+
+def test_work_that_starts_before_its_launch_violates_the_clock(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).call(LAUNCH, 10, 5, 1).kernel("k", 8, 30, 7, 1))
+
+    assert graph.coverage.clock_violations == 1
+
+
+def test_edges_are_counted_by_kind_and_basis(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).call(LAUNCH, 10, 5, 1).kernel("k", 20, 30, 7, 1))
+
+    edges = graph.coverage.edges
+    assert edges["thread_order"] == {"recorded": 3, "inferred": 0}
+    assert edges["launch"] == {"recorded": 1, "inferred": 0}
+    assert edges["sync"] == {"recorded": 0, "inferred": 0}
+
+
+def test_events_that_overlap_on_a_thread_and_events_outside_steps_are_counted(tmp_path: Path) -> None:
+    trace = TraceFile().op("outside", 0, 5).step(1, 10, 100).op("a", 20, 20).op("b", 30, 20)
+
+    coverage = graph_of(tmp_path, trace).coverage
+
+    assert (coverage.overlapping_events, coverage.events_outside_steps) == (1, 1)
+
+
+def test_ranks_without_a_host_are_taken_to_share_one_and_the_reader_is_told(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile(0).op("a", 0, 1), TraceFile(1).op("a", 0, 1))
+
+    assert graph.warnings == ("no host is recorded: all ranks are taken to share one, joined by scale_up",)
+
+
+def test_a_collective_that_misses_participants_names_the_ranks_to_add(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile(0, 3).step(1, 0, 100).kernel(ALL_REDUCE, 10, 10, 7))
+
+    assert graph.warnings == (
+        "2 of 3 ranks are missing: 1, 2",
+        "1 collectives cannot be split into waiting and transfer: add the missing ranks (1, 2)",
+    )
