@@ -106,8 +106,8 @@ def notes(prediction: Prediction) -> list[str]:
     lines = [f"{name} moved nothing in this job" for name in prediction.unmoved_knobs]
     if _marks_mislead(prediction):
         lines.append(
-            "the answer is the mean of each step's longest rank; here every step's longest rank is another one, and a rank that "
-            "enters a step earlier waits longer in it: the ranks' own mean steps move the other way"
+            "the answer is the mean of each step's longest rank, and which rank that is changes: a rank that enters a step "
+            "earlier waits longer in it; the ranks' own mean steps move the other way"
         )
     if prediction.interval is not None:
         lines.append(

@@ -125,7 +125,8 @@ def _ended_badly(worker: Worker, messages: list[Message]) -> bool:
 
 def _first_to_go(workers: tuple[Worker, ...], told: int) -> Worker:
     """The rank to blame when ``told`` is the first heard of: a rank that a signal killed cannot speak, and the first to
-    speak may be a peer that lost its connection to it."""
+    speak may be a peer that lost its connection to it.
+    """
     deadline = time.monotonic() + _KILLED_WITHIN_S
     while time.monotonic() < deadline:
         killed = [worker for worker in workers if (worker.process.poll() or 0) < 0]
