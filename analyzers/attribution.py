@@ -213,7 +213,7 @@ def _is_input(graph: DependencyGraph, node: int) -> bool:
         name = graph.tables[rank].name_of(row)
         if "DataLoader" in name or name in ("## input ##", "## copy_batch_to_gpu ##"):
             return True
-        row = int(graph.parent_row[rank][row])
+        row = int(graph.tables[rank].column("parent_row")[row])
     return False
 
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracereplay.graph.layout import match_launches
-from tracereplay.graph.steps import find_steps
+from tracereplay.trace.steps import find_steps
 from tracereplay.graph.tiling import Int64s
-from tracereplay.trace.classify import WorkClass, classes_of_names, collective_of
-from tracereplay.trace.job import Job, RankTrace
+from tracereplay.trace.classify import WorkClass, classes_of_names
+from tracereplay.trace.clock import RankClock
+from tracereplay.trace.collectives import collective_rows
+from tracereplay.trace.job import Conflict, Job, RankTrace
+from tracereplay.trace.links import OwnerKind
 from tracereplay.trace.schema import DEVICE_ROLES, Role
 from tracereplay.trace.table import Device, EventTable, Quality
 
@@ -37,7 +39,7 @@ class DeviceUse:
 
     device: int
     busy_ns: int
-    idle_ns: int
+    idle_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,13 @@ class StreamUse:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTime:
-    """The device side of a rank; unions, except ``work_ns``, which is a sum of durations."""
+    """The device side of a rank; unions, except ``work_ns``, which is a sum of durations. ``raw_`` figures are those of
+    the recorded durations, before impossible ones were cut. Window and idle are None where the end of the file is lost.
+    """
 
-    window_ns: int
+    window_ns: int | None
     busy_ns: int
-    idle_ns: int
+    idle_ns: int | None
     compute_ns: int
     comm_ns: int
     memory_ns: int
@@ -64,17 +68,21 @@ class DeviceTime:
     exposed_comm_ns: int
     work_ns: int
     same_stream_overlap_ns: int
+    raw_work_ns: int
+    raw_window_ns: int
     devices: tuple[DeviceUse, ...]
     streams: tuple[StreamUse, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Device work with and without a launching call, and launching calls without work."""
+    """Device work with and without a launching call, launching calls without work, and how owners are known. The first
+    three are None where no calls are recorded at all."""
 
-    linked: int
-    orphans: int
-    launches_without_work: int
+    linked: int | None
+    orphans: int | None
+    launches_without_work: int | None
+    owners: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +109,30 @@ class Overview:
     ranks: tuple[RankOverview, ...]
     ranks_present: tuple[int, ...]
     ranks_missing: tuple[int, ...]
+    conflicts: tuple[Conflict, ...]
     common_steps: tuple[int, ...]
+    clock: tuple[RankClock, ...]
 
 
 def survey(job: Job, steps: frozenset[int] | None = None) -> Overview:
     """The overview of a job; ``steps`` lists those step numbers only."""
     ranks = tuple(_rank(trace, steps) for trace in job.ranks)
     whole = [{s.number for s in r.steps if s.whole} for r in ranks]
-    return Overview(ranks, job.ranks_present, job.ranks_missing, tuple(sorted(set.intersection(*whole))))
+    clocks = tuple(t.clock for t in job.ranks)
+    return Overview(ranks, job.ranks_present, job.ranks_missing, job.conflicts, tuple(sorted(set.intersection(*whole))), clocks)
+
+
+def notes(overview: Overview) -> list[str]:
+    """Why figures are missing, one line a reason."""
+    cpu_only = [str(r.rank) for r in overview.ranks if r.gpu is None]
+    gpu_only = [str(r.rank) for r in overview.ranks if r.gpu is not None and r.links.linked is None]
+    cut = [str(r.rank) for r in overview.ranks if r.gpu is not None and r.gpu.window_ns is None]
+    reasons = (
+        (cpu_only, "no device work is recorded: gpu is null"),
+        (gpu_only, "no runtime calls are recorded: linked, orphans and launches_without_work are null"),
+        (cut, "the end of the file is lost: window_ns and idle_ns are null"),
+    )
+    return [f"rank {', '.join(ranks)}: {reason}" for ranks, reason in reasons if ranks]
 
 
 def union_ns(start_ns: Int64s, end_ns: Int64s) -> int:
@@ -126,7 +150,7 @@ def _rank(trace: RankTrace, wanted: frozenset[int] | None) -> RankOverview:
     marks = find_steps(table)
     steps = [StepRow(s.number, s.dur_ns, True) for s in marks.whole] + [StepRow(n, None, False) for n in marks.cut]
     work = table.rows_of(*DEVICE_ROLES)
-    calls = match_launches(table, work)
+    calls = table.column("launch_row")[work]
     return RankOverview(
         rank=trace.rank,
         rank_source=trace.rank_source,
@@ -137,7 +161,7 @@ def _rank(trace: RankTrace, wanted: frozenset[int] | None) -> RankOverview:
         steps=tuple(sorted((s for s in steps if wanted is None or s.number in wanted), key=lambda s: s.number)),
         counts=_counts(table),
         gpu=_device_time(table),
-        links=_links(table, calls),
+        links=_links(table, work, calls),
         quality=table.quality,
     )
 
@@ -153,19 +177,31 @@ def _counts(table: EventTable) -> dict[str, int]:
             ("memset", Role.MEMSET),
         )
     }
-    carriers = table.rows_of(Role.KERNEL) if counts["kernel"] else table.rows_of(Role.ANNOTATION)
-    named = np.array([collective_of(name) is not None for name in table.names], np.bool_)
-    counts["collective"] = int(np.count_nonzero(named[table.codes("name")[carriers]]))
+    counts["collective"] = int(collective_rows(table).size)
     return counts
 
 
-def _links(table: EventTable, calls: Int64s) -> Links:
+def _links(table: EventTable, work: Int64s, calls: Int64s) -> Links:
     launching = np.array([_LAUNCH_CALL.search(name) is not None for name in table.names], np.bool_)
     runtime = table.rows_of(Role.RUNTIME)
-    launches = runtime[launching[table.codes("name")[runtime]]]
     linked = calls >= 0
-    without = int(np.count_nonzero(~np.isin(launches, calls[linked])))
-    return Links(int(np.count_nonzero(linked)), int(np.count_nonzero(~linked)), without)
+    # A call that launched something is a launch whatever it is called; names only find those without work.
+    without = np.setdiff1d(runtime[launching[table.codes("name")[runtime]]], calls[linked])
+    owners = table.column("owner_row")[work]
+    by_id = (owners >= 0) & (table.column("external_id")[owners] == _own_id(table, work, calls))
+    counts = {OwnerKind.EXTERNAL_ID: by_id, OwnerKind.CONTAINMENT: (owners >= 0) & ~by_id, OwnerKind.NONE: owners < 0}
+    recorded = runtime.size > 0
+    return Links(
+        int(np.count_nonzero(linked)) if recorded else None,
+        int(np.count_nonzero(~linked)) if recorded else None,
+        int(without.size) if recorded else None,
+        {kind.name.lower(): int(np.count_nonzero(mask)) for kind, mask in counts.items()},
+    )
+
+
+def _own_id(table: EventTable, work: Int64s, calls: Int64s) -> Int64s:
+    ids = table.column("external_id")
+    return np.where(ids[work] >= 0, ids[work], np.where(calls >= 0, ids[calls], -1))
 
 
 def _device_time(table: EventTable) -> DeviceTime | None:
@@ -175,21 +211,22 @@ def _device_time(table: EventTable) -> DeviceTime | None:
         return None
     start = table.column("ts_ns")[rows]
     end = start + table.column("dur_ns")[rows]
+    raw_end = start + table.column("raw_dur_ns")[rows]
     device = table.column("device")[rows]
     comm, memory = _split(table, rows)
     compute = ~comm & ~memory
-    window = int(end.max() - start.min())
+    window = None if table.quality.end_lost else int(end.max() - start.min())
     parts = {name: _over_devices(device, start, end, mask) for name, mask in _masks(comm, memory, compute).items()}
     overlap = parts["comm"] + parts["compute"] - parts["both"]
     devices = tuple(
-        DeviceUse(int(d), busy := union_ns(start[device == d], end[device == d]), window - busy) for d in np.unique(device)
+        DeviceUse(int(d), busy := union_ns(start[device == d], end[device == d]), None if window is None else window - busy) for d in np.unique(device)
     )
     streams, stream_overlap = _streams(table, rows, start, end)
     busy_ns = sum(d.busy_ns for d in devices)
     return DeviceTime(
         window_ns=window,
         busy_ns=busy_ns,
-        idle_ns=sum(d.idle_ns for d in devices),
+        idle_ns=None if window is None else sum(d.idle_ns or 0 for d in devices),
         compute_ns=parts["compute"],
         comm_ns=parts["comm"],
         memory_ns=parts["memory"],
@@ -197,6 +234,8 @@ def _device_time(table: EventTable) -> DeviceTime | None:
         exposed_comm_ns=parts["comm"] - overlap,
         work_ns=int((end - start).sum()),
         same_stream_overlap_ns=stream_overlap,
+        raw_work_ns=int(raw_end.sum() - start.sum()),
+        raw_window_ns=int(raw_end.max() - start.min()),
         devices=devices,
         streams=streams,
     )

@@ -15,15 +15,17 @@ def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     debug: Debug = False,  # noqa: ARG001 - read by main.run
 ) -> None:
     """Say what the traces hold: ranks, steps, events, device time, and what was wrong with them."""
-    from tracereplay.analyzers.overview import survey  # noqa: PLC0415 - heavy imports only when a verb runs
-    from tracereplay.cli.load import load_job, write  # noqa: PLC0415
+    from tracereplay.analyzers.overview import notes, survey  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.load import load_survey, write  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
+    from tracereplay.trace.job import refuse_conflicts  # noqa: PLC0415
 
     wanted = request(paths, ranks, steps, manifest, strict)
-    job = load_job(wanted)
+    job = load_survey(wanted)
     overview = survey(job, wanted.steps)
-    warnings = list(job.warnings)
+    warnings = [*job.warnings, *notes(overview)]
     if as_json:
         write(jsonout.envelope("info", job.files, warnings, jsonout.overview_result(overview)), output)
     else:
         write(text.overview_text(overview, warnings), output)
+    refuse_conflicts(job)

@@ -8,7 +8,12 @@ from tracereplay.cli.options import Request
 from tracereplay.errors import TraceError, UsageError
 from tracereplay.graph.build import build_graph
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.trace.job import Job, read_job
+from tracereplay.trace.job import Job, read_job, survey_job
+
+
+def load_survey(wanted: Request) -> Job:
+    """The job of a request with files in conflict among its ranks, for ``info``, which lists them."""
+    return _checked(survey_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks), wanted)
 
 
 def load_job(wanted: Request) -> Job:
@@ -17,12 +22,19 @@ def load_job(wanted: Request) -> Job:
     Raises:
         TraceError: unreadable input or, with ``--strict``, input that needed a repair.
     """
-    job = read_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks)
-    if wanted.strict:
-        for trace in job.ranks:
-            repairs = {k: v for k, v in asdict(trace.table.quality).items() if k != "complete" and v}
-            if repairs or not trace.table.quality.complete:
-                raise TraceError(f"needs repairs: {repairs}", where=trace.table.path, hint="read it without --strict")
+    return _checked(read_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks), wanted)
+
+
+def _checked(job: Job, wanted: Request) -> Job:
+    """The job, unless repairs are refused and it needed one."""
+    for trace in job.ranks if wanted.strict else ():
+        quality = trace.table.quality
+        if quality.damage is not None:
+            raise TraceError(quality.damage, where=trace.table.path, hint="record it again, or read it without --strict")
+        repairs = {k: v for k, v in asdict(quality).items() if k not in ("complete", "damage") and v}
+        if repairs:
+            counted = ", ".join(f"{count} {name}" for name, count in repairs.items())
+            raise TraceError(f"needs repairs: {counted}", where=trace.table.path, hint="read it without --strict")
     return job
 
 

@@ -98,7 +98,6 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
         nodes=nodes,
         edges=graph_edges,
         order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
-        parent_row=tuple(_parent_rows(draft) for draft in parts.drafts),
         steps=tuple(span for draft in parts.drafts for span in _spans(draft)),
         collectives=parts.collectives,
         coverage=_coverage(parts, edges, pinned, (violations, dropped)),
@@ -109,7 +108,7 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
 
 def _nodes(parts: _Parts, *, host_carries_classes: bool) -> Nodes:
     count = parts.count
-    columns = {name: np.full(count, -1, np.int64) for name in ("rank", "row", "start", "dur", "step", "collective", "call_row")}
+    columns = {name: np.full(count, -1, np.int64) for name in ("rank", "row", "start", "dur", "step", "collective", "owner_row")}
     kind, work_class = np.zeros(count, np.int8), np.zeros(count, np.int8)
     for draft, found in zip(parts.drafts, parts.found, strict=True):
         _fill_host(draft, columns, work_class, host_carries_classes)
@@ -122,7 +121,7 @@ def _nodes(parts: _Parts, *, host_carries_classes: bool) -> Nodes:
     nothing = np.zeros(count, np.int64)
     return Nodes(
         columns["rank"], kind, work_class, columns["row"], columns["start"], columns["dur"],
-        nothing, nothing, columns["step"], columns["collective"], columns["call_row"],
+        nothing, nothing, columns["step"], columns["collective"], columns["owner_row"],
     )  # fmt: skip
 
 
@@ -153,7 +152,7 @@ def _fill_work(draft: RankDraft, columns: dict[str, Int64s], kind: np.ndarray, w
         classes = np.where(roles == role, int(class_of_role(role) or WorkClass.OTHER), classes)
     steps = step_of_time(draft.marks.whole, draft.call_ns)
     columns["row"][nodes] = columns["row"][last] = work.row
-    columns["call_row"][nodes] = columns["call_row"][last] = draft.call_row
+    columns["owner_row"][nodes] = columns["owner_row"][last] = _owners(draft)
     columns["start"][nodes] = columns["start"][last] = work.start_ns
     columns["step"][nodes] = columns["step"][last] = steps
     columns["dur"][nodes] = 0
@@ -179,19 +178,16 @@ def _fill_collective(number: int, c: Collective, columns: dict[str, Int64s], kin
         columns["start"][node], columns["dur"][node] = end - share, share
 
 
-def _parent_rows(draft: RankDraft) -> Int64s:
-    parents = np.full(len(draft.table), -1, np.int64)
-    for thread in draft.threads:
-        real = thread.rows >= 0
-        above = thread.tiling.parent
-        parents[thread.rows[real]] = np.where(above >= 0, thread.rows[above], -1)[real]
-    return parents
+def _owners(draft: RankDraft) -> Int64s:
+    """The host row under which each piece of work counts: the operator that owns it, else the call that enqueued it."""
+    owners = draft.table.column("owner_row")[draft.work.row]
+    return np.where(owners >= 0, owners, draft.call_row)
 
 
 def _with_residues(nodes: Nodes, residue_ns: Int64s, release_ns: Int64s) -> Nodes:
     return Nodes(
         nodes.rank, nodes.kind, nodes.work_class, nodes.row, nodes.start_ns, nodes.dur_ns,
-        release_ns, residue_ns, nodes.step, nodes.collective, nodes.call_row,
+        release_ns, residue_ns, nodes.step, nodes.collective, nodes.owner_row,
     )  # fmt: skip
 
 

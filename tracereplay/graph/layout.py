@@ -12,10 +12,11 @@ import numpy.typing as npt
 from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft, Work
 from tracereplay.graph.rules import autograd
-from tracereplay.graph.rules.host_collective import is_communication_annotation, match_calls
-from tracereplay.graph.steps import Step, StepMarks, find_steps
+from tracereplay.graph.rules.host_collective import match_calls
+from tracereplay.trace.steps import Step, StepMarks, find_steps
 from tracereplay.graph.tiling import Int64s, tile
 from tracereplay.trace.classify import WorkClass, class_of_kernel
+from tracereplay.trace.collectives import is_host_annotation
 from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES, Role
 from tracereplay.trace.table import EventTable
 
@@ -89,7 +90,7 @@ def _thread_rows(table: EventTable, low: int, high: int) -> tuple[dict[tuple[int
 
 def _is_communication_thread(table: EventTable, rows: Int64s) -> bool:
     annotations = rows[table.column("role")[rows] == Role.ANNOTATION]
-    return any(is_communication_annotation(table.names[code]) for code in np.unique(table.codes("name")[annotations]))
+    return any(is_host_annotation(table.names[code]) for code in np.unique(table.codes("name")[annotations]))
 
 
 def _main_thread(table: EventTable, hosts: dict[tuple[int, int], Int64s], marks: StepMarks) -> int:
@@ -123,7 +124,7 @@ def _tile_threads(table: EventTable, plan: _TilingPlan, first_node: int) -> tupl
 def _device_work(table: EventTable, low: int, high: int) -> _Queued:
     rows = table.rows_of(*DEVICE_ROLES)
     rows = rows[table.column("dur_ns")[rows] >= 0]
-    calls = match_launches(table, rows)
+    calls = table.column("launch_row")[rows]
     starts = table.column("ts_ns")[rows]
     ends = starts + table.column("dur_ns")[rows]
     call_ts = np.where(calls >= 0, table.column("ts_ns")[calls], starts)
@@ -136,32 +137,11 @@ def _device_work(table: EventTable, low: int, high: int) -> _Queued:
     return _Queued(rows, queue.reshape(-1).astype(np.int64), calls, collective)
 
 
-def match_launches(table: EventTable, work_rows: Int64s) -> Int64s:
-    """The row of the call that launched each piece of device work, -1 where no call has its correlation id.
-
-    A repeated id is resolved in time: the last call that began by the start of the work, else the first of that id.
-    """
-    calls = table.rows_of(Role.RUNTIME)
-    correlation, ts = table.column("correlation"), table.column("ts_ns")
-    calls = calls[correlation[calls] > 0]
-    calls = calls[np.lexsort((ts[calls], correlation[calls]))]
-    if calls.size == 0:
-        return np.full(work_rows.size, -1, np.int64)
-    ids, wanted = correlation[calls], correlation[work_rows]
-    first = np.searchsorted(ids, wanted, side="left")
-    last = np.searchsorted(ids, wanted, side="right") - 1
-    chosen = first.copy()
-    for i in np.flatnonzero(last > first):
-        began = np.searchsorted(ts[calls[first[i] : last[i] + 1]], ts[work_rows[i]], side="right") - 1
-        chosen[i] = first[i] + max(int(began), 0)
-    return np.where((last >= first) & (wanted > 0), calls[np.minimum(chosen, calls.size - 1)], -1)
-
-
 def _host_work(table: EventTable, threads: list[Int64s]) -> _Queued:
     """Collectives that a CPU backend runs on its own threads; each thread is a queue. Calls are matched over the whole
     recording, whatever the window is: the order of all calls is what matches them.
     """
-    annotations = np.array([is_communication_annotation(name) for name in table.names], np.bool_)
+    annotations = np.array([is_host_annotation(name) for name in table.names], np.bool_)
     everywhere = table.rows_of(Role.ANNOTATION)
     everywhere = everywhere[annotations[table.codes("name")[everywhere]]]
     call_of = np.full(len(table), -1, np.int64)

@@ -25,8 +25,8 @@ class Nodes:
     ``rank`` is an index into the job's ranks, -1 for a rendezvous; ``row`` a row of that rank's table, -1 for a gap;
     ``release_ns`` pins a task to a recorded start (``NO_RELEASE`` where others decide); ``residue_ns`` is recorded start
     minus the start that rules and typical lags give; ``step`` an index into that rank's steps, -1 outside;
-    ``collective`` an index into the graph's collectives, -1 elsewhere; ``call_row`` the row of the call that launched or
-    enqueued queue work, -1 where none is linked.
+    ``collective`` an index into the graph's collectives, -1 elsewhere; ``owner_row`` the host row under which
+    queue work counts (its operator, else the call that enqueued it), -1 where none is known.
     """
 
     rank: Int64s
@@ -39,7 +39,7 @@ class Nodes:
     residue_ns: Int64s
     step: Int64s
     collective: Int64s
-    call_row: Int64s
+    owner_row: Int64s
 
     def __len__(self) -> int:
         return int(self.start_ns.size)
@@ -134,8 +134,7 @@ class Coverage:
 class DependencyGraph:
     """Tasks, reasons, steps and collectives of a job; read-only.
 
-    ``order`` is a topological order of the nodes; ``parent_row`` gives for each row of each rank's table the row of the
-    host event around it, -1 where there is none.
+    ``order`` is a topological order of the nodes.
     """
 
     tables: tuple[EventTable, ...]
@@ -143,7 +142,6 @@ class DependencyGraph:
     nodes: Nodes
     edges: EdgeArrays
     order: Int64s
-    parent_row: tuple[Int64s, ...]
     steps: tuple[StepSpan, ...]
     collectives: tuple[Collective, ...]
     coverage: Coverage

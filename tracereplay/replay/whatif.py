@@ -170,7 +170,7 @@ def _selected(graph: DependencyGraph, change: Change) -> Mask:
         return np.asarray((work | wire) & (nodes.work_class == CLASS_NAMES[change.pattern]))
     if change.kind == "kernel":
         return np.asarray((work | wire) & _rows_match(graph, change.pattern, nodes.row, under=False))
-    rows = nodes.row if graph.host_carries_classes else nodes.call_row
+    rows = nodes.row if graph.host_carries_classes else nodes.owner_row
     return np.asarray(work & _rows_match(graph, change.pattern, rows, under=True))
 
 
@@ -209,7 +209,7 @@ def _rows_match(graph: DependencyGraph, glob: str, rows: Int64s, *, under: bool)
         names = np.array([fnmatch.fnmatchcase(name, glob) for name in table.names], np.bool_)
         hit = names[table.codes("name")]
         if under:
-            hit = _spread_down(hit, graph.parent_row[rank])
+            hit = _spread_down(hit, table.column("parent_row"))
         mine = (graph.nodes.rank == rank) & (rows >= 0)
         result[mine] = hit[rows[mine]]
     return result

@@ -31,8 +31,9 @@ def overview_result(overview: Overview) -> dict[str, Any]:
         "job": {
             "ranks_present": list(overview.ranks_present),
             "ranks_missing": list(overview.ranks_missing),
-            "conflicts": [],
+            "conflicts": [dataclasses.asdict(conflict) for conflict in overview.conflicts],
             "common_steps": list(overview.common_steps),
+            "clock": [dataclasses.asdict(clock) for clock in overview.clock],
         },
     }
 

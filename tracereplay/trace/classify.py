@@ -48,6 +48,7 @@ COLLECTIVE_NAMES = (
 _COLLECTIVE_SPELLINGS = (
     ("alltoall", "all_to_all"),
     ("allreduce", "all_reduce"),
+    ("crossdevicereduce", "all_reduce"),  # vLLM's and SGLang's own all-reduce over peer memory
     ("allgather", "all_gather"),
     ("reducescatter", "reduce_scatter"),
     ("broadcast", "broadcast"),

@@ -22,29 +22,15 @@ def integer_column(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None
     return pa.Array.from_buffers(_ARROW_TYPES[contiguous.dtype], contiguous.size, [validity, pa.py_buffer(contiguous)])
 
 
-def optional_column(values: Sequence[int | None]) -> pa.Array:
-    """An int64 column in which None is null."""
-    valid = np.array([value is not None for value in values], np.bool_)
-    return integer_column(np.array([value or 0 for value in values], np.int64), valid)
-
-
-def text_column(values: Sequence[str]) -> pa.Array:
-    """A dictionary-encoded text column; the dictionary is in order of first appearance."""
-    codes: dict[str, int] = {}
-    indices = np.array([codes.setdefault(value, len(codes)) for value in values], np.int32)
-    encoded = [name.encode("utf-8", "surrogatepass") for name in codes]
-    lengths = np.cumsum([0, *(len(name) for name in encoded)]).astype(np.int32)
+def coded_column(codes: npt.NDArray[np.int32], values: Sequence[str]) -> pa.Array:
+    """A dictionary-encoded text column of codes into ``values``."""
+    encoded = [value.encode("utf-8", "surrogatepass") for value in values]
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([len(value) for value in encoded], out=offsets[1:])
     dictionary = pa.Array.from_buffers(
-        pa.string(), len(encoded), [None, pa.py_buffer(lengths), pa.py_buffer(b"".join(encoded))]
+        pa.string(), len(encoded), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     )
-    return pa.DictionaryArray.from_arrays(integer_column(indices), dictionary)
-
-
-def bytes_column(values: Sequence[bytes]) -> pa.Array:
-    """A large-binary column."""
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum([len(value) for value in values], out=offsets[1:])
-    return pa.Array.from_buffers(pa.large_binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))])
+    return pa.DictionaryArray.from_arrays(integer_column(codes), dictionary)
 
 
 def numbers(array: pa.Array, null: int) -> npt.NDArray[Any]:

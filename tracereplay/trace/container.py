@@ -1,37 +1,127 @@
-"""Bytes of one trace file by its magic bytes, whatever its name says: in, a path; out, the JSON text as bytes."""
+"""Bytes of one trace file by its magic bytes, whatever its name says: in, a path; out, blocks of JSON text.
 
-import gzip
+Plain text, gzip of any number of members, zstd of any number of frames, and a zip archive that holds one file, which may
+itself be compressed. A stream that is cut or damaged ends early and says where; what had been inflated is kept.
+"""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
-from isal import igzip
+from isal import isal_zlib
 
 from tracereplay.errors import TraceError
 
+BLOCK_BYTES = 2 << 20
+# Traces compress 10 to 20 times: this much compressed text is one block of a size that stays in a cache.
+_COMPRESSED_BYTES = 128 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZIP_MAGIC = b"PK\x03\x04"
+_EMPTY_ZIP_MAGIC = b"PK\x05\x06"
+_BOM = b"\xef\xbb\xbf"
+_GZIP_WINDOW = 31
 
 
-def read_bytes(path: Path) -> bytes:
-    """The uncompressed content of ``path``: plain, or gzip of one or several members.
+@dataclass(slots=True)
+class Source:
+    """One file's text: iterate ``blocks`` once; then ``damage`` says why it ended early (None: it did not), and
+    ``read_bytes`` how much text came out."""
 
-    Raises:
-        TraceError: the file is missing, unreadable, empty, or its compressed stream is cut or damaged.
-    """
+    path: Path
+    blocks: Iterator[bytes] = field(init=False)
+    damage: str | None = None
+    read_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.blocks = self._counted()
+
+    def _counted(self) -> Iterator[bytes]:
+        with _open(self.path) as file:
+            first = True
+            for block in _inflated(file, self):
+                text = block.removeprefix(_BOM) if first else block
+                first = False
+                self.read_bytes += len(text)
+                if text:
+                    yield text
+
+
+def _open(path: Path) -> IO[bytes]:
     try:
-        raw = path.read_bytes()
+        return path.open("rb")
     except OSError as error:
         raise TraceError(f"cannot be read ({error.strerror})", where=str(path), hint="check the path") from error
-    data = _inflate(raw, path) if raw.startswith(_GZIP_MAGIC) else raw
-    if not data.strip():
-        raise TraceError("empty file", where=str(path), hint="record the trace again")
-    return data
 
 
-def _inflate(raw: bytes, path: Path) -> bytes:
+def _inflated(file: IO[bytes], source: Source) -> Iterator[bytes]:
+    magic = file.read(4)
+    file.seek(0)
+    if magic.startswith(_GZIP_MAGIC):
+        return _gunzip(file, source)
+    if magic == _ZSTD_MAGIC:
+        return _unzstd(file, source)
+    if magic in (_ZIP_MAGIC, _EMPTY_ZIP_MAGIC):
+        return _unzip(file, source)
+    return iter(lambda: file.read(BLOCK_BYTES), b"")
+
+
+def _gunzip(file: IO[bytes], source: Source) -> Iterator[bytes]:
+    """Members one after another; anything after the last member that is no member is damage."""
+    inflater = isal_zlib.decompressobj(_GZIP_WINDOW)
+    pending = b""
+    while True:
+        raw = pending or file.read(_COMPRESSED_BYTES)
+        pending = b""
+        if not raw:
+            if not inflater.eof:
+                source.damage = f"truncated gzip stream (the file ends at byte {file.tell()} inside a member)"
+            return
+        try:
+            yield inflater.decompress(raw)
+        except (zlib.error, isal_zlib.error, OSError) as error:
+            source.damage = f"damaged gzip stream near byte {file.tell()} ({error})"
+            return
+        if inflater.eof:
+            pending = inflater.unused_data or file.read(_COMPRESSED_BYTES)
+            pending = pending.lstrip(b"\0")  # padding after a member is allowed (RFC 1952, section 2.2)
+            if not pending:
+                return
+            if not pending.startswith(_GZIP_MAGIC[: len(pending)]):
+                source.damage = f"{len(pending)} bytes after the gzip stream that are no gzip"
+                return
+            inflater = isal_zlib.decompressobj(_GZIP_WINDOW)
+
+
+def _unzstd(file: IO[bytes], source: Source) -> Iterator[bytes]:
+    import zstandard  # noqa: PLC0415 - only where a trace needs it
+
+    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    while True:
+        try:
+            block = reader.read(BLOCK_BYTES)
+        except zstandard.ZstdError as error:
+            source.damage = f"damaged zstd stream near byte {file.tell()} ({error})"
+            return
+        if not block:
+            return
+        yield block
+
+
+def _unzip(file: IO[bytes], source: Source) -> Iterator[bytes]:
     try:
-        return bytes(igzip.decompress(raw))
-    except (EOFError, gzip.BadGzipFile, OSError, ValueError) as error:
-        raise TraceError(
-            f"truncated or damaged gzip stream of {len(raw)} bytes ({error})",
-            where=str(path),
-            hint="copy the file again",
-        ) from error
+        archive = zipfile.ZipFile(file)
+        members = [m for m in archive.infolist() if not m.is_dir()]
+        if len(members) != 1:
+            names = ", ".join(m.filename for m in members[:4]) or "none"
+            raise TraceError(
+                f"a zip archive of {len(members)} files ({names})", where=str(source.path), hint="pass an archive of one trace"
+            )
+        member = io.BytesIO(archive.read(members[0]))
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+        raise TraceError(f"a damaged zip archive ({error})", where=str(source.path), hint="copy the file again") from error
+    return _inflated(member, source)

@@ -6,68 +6,77 @@ double is off by a quarter of a microsecond (kineto, nanosecond timestamps since
 
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from typing import Any
 
+import msgspec
 import numba
 import numpy as np
 import numpy.typing as npt
 
 _MISSING = np.iinfo(np.int64).min
-_MAX_PLAIN_DIGITS = 18
+_INT64_MAX = 2**63 - 1
+_MAX_DIGITS = 18
 _NS_DIGITS = 3
 
 
-def parse_us_to_ns(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def parse_us_to_ns(texts: Sequence[bytes | msgspec.Raw]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Nanoseconds and validity of JSON number texts that hold microseconds.
 
     Plain decimals go through a compiled loop; exponents, quoted numbers and long fractions through ``decimal``
-    (rounded half to even). A text that holds no finite number is invalid.
+    (rounded half to even). A text that holds no finite number of 64 bits is invalid.
     """
     if not texts:
         return np.empty(0, np.int64), np.empty(0, np.bool_)
-    fixed = np.array(texts, dtype=bytes)
-    width = fixed.dtype.itemsize
-    result: npt.NDArray[np.int64] = _parse_plain(fixed.view(np.uint8).reshape(len(texts), width))
+    joined = np.frombuffer(b"\n".join(texts) + b"\n", np.uint8)  # type: ignore[arg-type]  # Raw is a buffer
+    result: npt.NDArray[np.int64] = _parse_plain(joined, len(texts))
     for row in np.flatnonzero(result == _MISSING):
-        result[row] = _parse_any(texts[int(row)])
+        text = bytes(texts[int(row)])
+        if text:
+            result[row] = _parse_any(text)
     return result, result != _MISSING
 
 
 def _parse_any(text: bytes) -> int:
     try:
-        value = Decimal(text.decode("ascii", "replace").strip().strip('"'))
-        return int((value * 1000).to_integral_value(ROUND_HALF_EVEN)) if value.is_finite() else _MISSING
+        value = Decimal(text.decode("ascii", "replace").strip().strip('"').strip())
+        if not value.is_finite() or abs(value) > _INT64_MAX:
+            return _MISSING
+        number = int((value * 1000).to_integral_value(ROUND_HALF_EVEN))
     except InvalidOperation:
         return _MISSING
+    return number if abs(number) <= _INT64_MAX else _MISSING
 
 
 @numba.njit(cache=True)
-def _parse_plain(rows):  # type: ignore[no-untyped-def]  # numba infers the types
-    """int64 nanoseconds of each row ``-?digits(.digits)?`` padded with zero bytes; the minimum where it is not plain."""
-    count, width = rows.shape
+def _parse_plain(buffer: Any, count: Any) -> Any:  # numba infers the types
+    """int64 nanoseconds of each line ``-?digits(.digits)?``; the minimum where a line is anything else."""
     out = np.empty(count, np.int64)
+    position = 0
     for i in range(count):
         value = np.int64(0)
         digits = 0
         fraction = -1
-        start = 1 if width > 0 and rows[i, 0] == 45 else 0
+        negative = buffer[position] == 45
+        if negative:
+            position += 1
         plain = True
-        for j in range(start, width):
-            c = rows[i, j]
-            if c == 0:
-                break
+        while buffer[position] != 10:
+            c = buffer[position]
+            position += 1
             if c == 46 and fraction < 0:
                 fraction = 0
-            elif 48 <= c <= 57 and fraction < _NS_DIGITS and digits <= _MAX_PLAIN_DIGITS:
+            elif 48 <= c <= 57 and fraction < _NS_DIGITS and digits < _MAX_DIGITS:
                 value = value * 10 + (c - 48)
                 digits += 1
                 fraction += 1 if fraction >= 0 else 0
             else:
                 plain = False
-                break
-        if not plain or digits == 0 or digits > _MAX_PLAIN_DIGITS + 1 - _NS_DIGITS + max(fraction, 0):
+        position += 1
+        missing = _NS_DIGITS - max(fraction, 0)
+        if not plain or digits == 0 or digits + missing > _MAX_DIGITS + 1:
             out[i] = _MISSING
             continue
-        for _ in range(_NS_DIGITS - max(fraction, 0)):
+        for _ in range(missing):
             value *= 10
-        out[i] = -value if start == 1 else value
+        out[i] = -value if negative else value
     return out

@@ -3,42 +3,57 @@
 import glob
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracereplay.errors import TraceError
+from tracereplay.trace.clock import RankClock, fit_clock
+from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of, recorded_collectives
 from tracereplay.trace.kineto import read_kineto
+from tracereplay.trace.steps import find_steps
 from tracereplay.trace.table import EventTable
 
 if TYPE_CHECKING:
     from tracereplay.manifest import Manifest
 
 _MANIFEST = "manifest.json"
-_SUFFIXES = (".json", ".json.gz")
+_SUFFIXES = (".json", ".json.gz", ".json.zst", ".json.zip", ".zip")
+# Ends of one collective differ by up to this much on aligned clocks (dlrm_v100x8).
+_SKEW_NS = 8_000
 # The spellings that profilers' file names use: rank3, rank_3, rank-34, worker0.
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class RankTrace:
-    """One rank of a job: its number (None where nothing says it), where the number comes from, its events, its host."""
+    """One rank of a job: its number (None where nothing says it), where the number comes from, its events, its host, its
+    clock. Times of ``table`` are on the job's clock where ``clock`` says so."""
 
     rank: int | None
     rank_source: str
     table: EventTable
     host: str | None
+    clock: RankClock = RankClock(None, None, None, None, None, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Several files that claim one rank."""
+
+    rank: int
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The ranks of one job in rank order, its size as recorded, and what the reading had to assume."""
+    """The ranks of one job in rank order, its size as recorded, files in conflict, and what the reading had to assume."""
 
     ranks: tuple[RankTrace, ...]
     world_size: int | None
     manifest: "Manifest | None"
     warnings: tuple[str, ...]
+    conflicts: tuple[Conflict, ...] = ()
 
     @property
     def ranks_present(self) -> tuple[int, ...]:
@@ -65,17 +80,45 @@ def read_job(paths: Sequence[str], *, manifest: Path | None = None, ranks: froze
     Raises:
         TraceError: nothing to read, an unreadable file, or two files that claim the same rank.
     """
+    job = survey_job(paths, manifest=manifest, ranks=ranks)
+    refuse_conflicts(job)
+    return job
+
+
+def refuse_conflicts(job: Job) -> None:
+    """Raise for the first rank that several files claim.
+
+    Raises:
+        TraceError: naming the files.
+    """
+    for conflict in job.conflicts:
+        raise TraceError(
+            f"rank {conflict.rank} is claimed by {len(conflict.files)} files: {' and '.join(conflict.files)}",
+            hint="pass one job at a time",
+        )
+
+
+def survey_job(paths: Sequence[str], *, manifest: Path | None = None, ranks: frozenset[int] | None = None) -> Job:
+    """The same as ``read_job``, but files in conflict are listed instead of refused; they all stay among the ranks.
+
+    Raises:
+        TraceError: nothing to read, or an unreadable file.
+    """
     files = find_trace_files(paths)
     record = _manifest_for(files, manifest)
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        tables = list(pool.map(read_kineto, files))
-    traces = sorted((_identify(table, record, len(files) == 1) for table in tables), key=_order)
+    traces = sorted((_identify(table, record) for table in read_tables(files)), key=_order)
     kept = [trace for trace in traces if ranks is None or trace.rank in ranks]
     if not kept:
         raise TraceError(f"no trace of rank {sorted(ranks or ())}", where=", ".join(paths), hint="see `tracereplay info`")
-    _refuse_conflicts(kept)
     world_size = _world_size(kept, record)
-    return Job(tuple(kept), world_size, record, tuple(_warnings(kept, world_size)))
+    conflicts = _conflicts(kept)
+    aligned = kept if conflicts else align(kept)
+    return Job(tuple(aligned), world_size, record, tuple(_warnings(aligned, world_size)), conflicts)
+
+
+def read_tables(files: Sequence[Path]) -> list[EventTable]:
+    """The tables of several files, in their order."""
+    return [read_kineto(file) for file in files]
 
 
 def find_trace_files(paths: Sequence[str]) -> list[Path]:
@@ -101,6 +144,40 @@ def find_trace_files(paths: Sequence[str]) -> list[Path]:
     return found
 
 
+def align(traces: list[RankTrace]) -> list[RankTrace]:
+    """The ranks with their clocks measured against the first rank's, and their times put on it where that is needed.
+
+    Ranks that share a host share its clock. Elsewhere an offset within the residual is left alone.
+    """
+    if len(traces) < 2:
+        return [replace(trace, clock=RankClock(trace.rank, 0, 0.0, 0, 0, 0)) for trace in traces]
+    ends = [_ends(trace.table) for trace in traces]
+    first = traces[0]
+    aligned = [replace(first, clock=RankClock(first.rank, 0, 0.0, 0, 0, len(ends[0])))]
+    for trace, own in zip(traces[1:], ends[1:], strict=True):
+        common = [key for key in own if key in ends[0]]
+        one_host = trace.host is not None and trace.host == first.host
+        clock = fit_clock(trace.rank, [own[k] for k in common], [ends[0][k] for k in common], apply=not one_host)
+        needed = clock.applied and max(abs(clock.offset_ns or 0), _drifted(clock, trace.table)) > 2 * (clock.interval_ns or 0) + _SKEW_NS
+        clock = replace(clock, applied=needed)
+        table = trace.table.at(clock.corrected(trace.table.column("ts_ns"))) if needed else trace.table
+        aligned.append(replace(trace, table=table, clock=clock))
+    return aligned
+
+
+def _drifted(clock: RankClock, table: EventTable) -> int:
+    """How far the drift carries the clock over the recording."""
+    ts = table.column("ts_ns")
+    return round(abs(clock.drift_ppm or 0.0) * 1e-6 * float(ts.max() - ts.min()))
+
+
+def _ends(table: EventTable) -> dict[CollectiveKey, int]:
+    """When each collective that ends together on all its ranks ended on this one."""
+    collectives: tuple[RecordedCollective, ...] = recorded_collectives(table)
+    keys = keys_of(collectives, find_steps(table).whole)
+    return {key: c.end_ns for key, c in zip(keys, collectives, strict=True) if c.name in ENDS_TOGETHER}
+
+
 def _manifest_for(files: list[Path], given: Path | None) -> "Manifest | None":
     path = given or files[0].parent / _MANIFEST
     if given is None and not path.is_file():
@@ -110,11 +187,11 @@ def _manifest_for(files: list[Path], given: Path | None) -> "Manifest | None":
     return read_manifest(path)
 
 
-def _identify(table: EventTable, manifest: "Manifest | None", alone: bool) -> RankTrace:
+def _identify(table: EventTable, manifest: "Manifest | None") -> RankTrace:
     rank, source = table.header.rank, "metadata"
     if rank is None:
         match = _RANK_IN_NAME.search(Path(table.path).name)
-        rank, source = (int(match.group(1)), "filename") if match and not alone else (None, "none")
+        rank, source = (int(match.group(1)), "filename") if match else (None, "none")
     host = manifest.host_of(rank) if manifest is not None and rank is not None else None
     return RankTrace(rank, source, table, host or table.header.host)
 
@@ -123,17 +200,12 @@ def _order(trace: RankTrace) -> tuple[bool, int, str]:
     return (trace.rank is None, trace.rank or 0, trace.table.path)
 
 
-def _refuse_conflicts(traces: list[RankTrace]) -> None:
-    seen: dict[int, str] = {}
+def _conflicts(traces: list[RankTrace]) -> tuple[Conflict, ...]:
+    files: dict[int, list[str]] = {}
     for trace in traces:
-        if trace.rank is None:
-            continue
-        if trace.rank in seen:
-            raise TraceError(
-                f"rank {trace.rank} is claimed by two files: {seen[trace.rank]} and {trace.table.path}",
-                hint="pass one job at a time",
-            )
-        seen[trace.rank] = trace.table.path
+        if trace.rank is not None:
+            files.setdefault(trace.rank, []).append(trace.table.path)
+    return tuple(Conflict(rank, tuple(names)) for rank, names in sorted(files.items()) if len(names) > 1)
 
 
 def _world_size(traces: list[RankTrace], manifest: "Manifest | None") -> int | None:
@@ -148,6 +220,11 @@ def _warnings(traces: list[RankTrace], world_size: int | None) -> list[str]:
     unknown = [Path(t.table.path).name for t in traces if t.rank is None]
     if unknown and len(traces) > 1:
         warnings.append(f"no rank in metadata or file name: {', '.join(unknown)}")
+    damaged = [f"{Path(t.table.path).name} is {t.table.quality.damage}" for t in traces if t.table.quality.damage]
+    warnings += damaged
+    blind = [str(t.rank) for t in traces if t.clock.offset_ns is None and t.host is None]
+    if blind and len({t.rank for t in traces}) == len(traces):
+        warnings.append(f"no common collective aligns the clocks of ranks {', '.join(blind)}: nothing is said across these ranks")
     present = {t.rank for t in traces}
     missing = [r for r in range(world_size or 0) if r not in present]
     if missing:

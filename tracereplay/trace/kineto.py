@@ -1,193 +1,287 @@
 """Kineto JSON to an event table: in, a trace file; out, an EventTable. The only file that knows "ts", "dur", "cat".
 
-Theory of operation. The document is decoded once by msgspec into typed structs in which times and ``args`` stay raw
-text. Times become integers from that text (``decimal_time``); ``args`` of an event are decoded once more into the
-few typed fields that become columns and are otherwise kept as bytes.
+Theory of operation. ``container`` turns the file into blocks of text, ``scan`` into chunks of whole events. msgspec decodes
+a chunk into typed structs, in which times stay raw text and ``args`` are reduced to the few typed fields that become
+columns; the event's own text is kept beside them. A chunk that does not decode is decoded event by event, and an event
+that does not decode is repaired (``repair``) or quarantined. Times become integers from their text (``decimal_time``).
 """
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from tracereplay.errors import TraceError
-from tracereplay.trace.columns import bytes_column, integer_column, optional_column, text_column
-from tracereplay.trace.container import read_bytes
-from tracereplay.trace.decimal_time import parse_us_to_ns
-from tracereplay.trace.schema import ROLE_OF_CATEGORY, SCHEMA, Role
+from tracereplay.trace.assemble import EventColumns, finish
+from tracereplay.trace.container import Source
+from tracereplay.trace.event import Args, Event
+from tracereplay.trace.kinds import kind_of_bytes, kind_of_text
+from tracereplay.trace.repair import repair_event
+from tracereplay.trace.scan import Chunk, Scanner, split_events
 from tracereplay.trace.table import Device, EventTable, Group, Header, Quality
 
-_Scalar = int | float | str | None
-_INT64_MAX = 2**63 - 1
+_Scalar = int | float | str | bool | None
 
 
-class _Event(msgspec.Struct, gc=False):
-    ph: str = ""
-    cat: str | None = None
-    name: str | None = None
-    pid: _Scalar = None
-    tid: _Scalar = None
+class _LooseEvent(msgspec.Struct, gc=False):
+    """An event whose fields may be of any type."""
+
+    ph: Any = ""
+    cat: Any = None
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
     ts: msgspec.Raw = msgspec.Raw(b"")
     dur: msgspec.Raw = msgspec.Raw(b"")
-    args: msgspec.Raw = msgspec.Raw(b"")
+    args: Any = None
 
 
-class _Args(msgspec.Struct, gc=False):
-    correlation: _Scalar = None
-    stream: _Scalar = None
-    device: _Scalar = None
-    external_id: _Scalar = msgspec.field(default=None, name="External id")
-    external_id_lower: _Scalar = msgspec.field(default=None, name="external id")
+# Not strict: a number written as text is a number.
+_decode_events = msgspec.json.Decoder(list[Event], strict=False).decode
+_decode_event = msgspec.json.Decoder(Event, strict=False).decode
+_decode_loosely = msgspec.json.Decoder(_LooseEvent).decode
 
 
-class _Document(msgspec.Struct):
-    traceEvents: list[_Event] | None = None  # noqa: N815  # Kineto's spelling
-    distributedInfo: dict[str, Any] | None = None  # noqa: N815
-    deviceProperties: list[dict[str, Any]] | None = None  # noqa: N815
-    baseTimeNanoseconds: int | None = None  # noqa: N815
-    host_name: str | None = None
-    nodes: msgspec.Raw | None = None
-    schema: msgspec.Raw | None = None
+@dataclass(slots=True)
+class _Reading:
+    """What one file's reading has come to: columns so far, what was repaired, where the last whole event lies."""
 
-
-_document_decoder = msgspec.json.Decoder(_Document)
-_args_decoder = msgspec.json.Decoder(_Args)
+    columns: EventColumns = field(default_factory=EventColumns)
+    elements: int = 0
+    strings: int = 0
+    nonfinite: int = 0
+    quarantined: int = 0
+    last_name: str = ""
 
 
 def read_kineto(path: Path) -> EventTable:
-    """The event table of one Kineto trace file.
+    """The event table of one Kineto trace file; damage is repaired, quarantined or salvaged, and counted.
 
     Raises:
-        TraceError: missing, empty, cut, not JSON, or JSON of another kind; the message names file and byte.
+        TraceError: missing, empty, of another kind, two documents in one, or without any event that can be read.
     """
-    data = read_bytes(path)
-    document = _decode(data, path)
-    events = document.traceEvents
-    if events is None:
-        raise TraceError(_other_kind(document, data), where=str(path), hint="pass the trace that torch.profiler exported")
-    return _build(path, document, events)
+    source = Source(path)
+    scanner = Scanner(source.blocks)
+    reading = _Reading()
+    for chunk in scanner.chunks():
+        _take_chunk(reading, chunk)
+    _refuse_other_kinds(path, source, scanner)
+    _take_rest(reading, scanner)
+    damage = _damage(reading, source, scanner)
+    header, base_ns = _read_header(reading, scanner)
+    quality = Quality(
+        complete=damage is None,
+        repaired_strings=reading.strings,
+        nonfinite_values=reading.nonfinite,
+        quarantined_events=reading.quarantined,
+        damage=damage,
+        end_lost=source.damage is not None or bool(scanner.rest),
+    )
+    if not len(reading.columns):
+        raise TraceError(damage or "no analysable events", where=str(path), hint="record at least one complete event")
+    return finish(str(path), reading.columns, (header, base_ns), quality, reading.elements)
 
 
-def _decode(data: bytes, path: Path) -> _Document:
-    try:
-        if data.lstrip()[:1] == b"[":
-            return _Document(traceEvents=msgspec.json.decode(data, type=list[_Event]))
-        return _document_decoder.decode(data)
-    except msgspec.DecodeError as error:
-        raise TraceError(
-            f"not a whole Kineto JSON document: {error}", where=str(path), hint="record or copy it again"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise TraceError(f"invalid UTF-8 at byte {error.start}", where=str(path), hint="record it again") from error
-
-
-def _other_kind(document: _Document, data: bytes) -> str:
-    if document.nodes is not None and document.schema is not None:
-        return "an execution trace, not a Kineto trace"
-    keys = sorted(str(key) for key in msgspec.json.decode(data))[:5]
-    return f"JSON of another kind: no traceEvents among its keys ({', '.join(keys) or 'none'})"
-
-
-def _build(path: Path, document: _Document, events: list[_Event]) -> EventTable:
-    index = np.array([i for i, event in enumerate(events) if event.ph == "X"], np.int64)
-    ts_ns, ts_ok = parse_us_to_ns([bytes(events[i].ts) for i in index])
-    # A relative file counts from its base; bases differ between the ranks of a job (kineto, 2024).
-    ts_ns = ts_ns[ts_ok] + np.int64(document.baseTimeNanoseconds or 0)
-    kept = index[ts_ok]
-    rows = [events[i] for i in kept]
-    dur_ns, dur_ok = parse_us_to_ns([bytes(event.dur) for event in rows])
-    dur_ok &= dur_ns >= 0
-    if not rows:
-        raise TraceError("no analysable events", where=str(path), hint="record at least one complete event")
-    table = _columns(kept, rows, ts_ns, (dur_ns, dur_ok))
-    invalid = int(np.count_nonzero(~ts_ok)) + int(np.count_nonzero(~dur_ok))
-    return EventTable(str(path), table, _header(document), Quality(invalid_times=invalid), len(events))
-
-
-def _columns(
-    index: npt.NDArray[np.int64],
-    rows: list[_Event],
-    ts_ns: npt.NDArray[np.int64],
-    durations: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
-) -> pa.Table:
-    args = [_decode_args(bytes(event.args)) for event in rows]
-    categories = [event.cat or "" for event in rows]
-    columns = [
-        integer_column(index),
-        integer_column(ts_ns),
-        integer_column(*durations),
-        integer_column(np.array([int(ROLE_OF_CATEGORY.get(c, Role.OTHER)) for c in categories], np.int8)),
-        text_column([event.name or "" for event in rows]),
-        text_column(categories),
-        text_column(["" if event.pid is None else str(event.pid) for event in rows]),
-        text_column(["" if event.tid is None else str(event.tid) for event in rows]),
-        optional_column([_device(event, a) for event, a in zip(rows, args, strict=True)]),
-        optional_column([_integer(a.stream) for a in args]),
-        optional_column([_positive(a.correlation) for a in args]),
-        optional_column([_integer(a.external_id if a.external_id is not None else a.external_id_lower) for a in args]),
-        bytes_column([bytes(event.args) for event in rows]),
-    ]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
-
-
-def _decode_args(raw: bytes) -> _Args:
-    if not raw:
-        return _Args()
-    try:
-        return _args_decoder.decode(raw)
-    except msgspec.DecodeError:
-        return _Args()
-
-
-def _integer(value: _Scalar) -> int | None:
-    """An id that may be written as a number or as text; None where it is neither or does not fit 64 bits."""
-    if isinstance(value, int):
-        return value if abs(value) <= _INT64_MAX else None
-    if isinstance(value, str):
+def _take_chunk(reading: _Reading, chunk: Chunk) -> None:
+    """Decode a chunk whole; event by event where that fails."""
+    if not chunk.doubtful and _is_utf8(chunk.text):
         try:
-            return int(value)
-        except ValueError:
+            events = _decode_events(chunk.array)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            events = []
+        if len(events) == chunk.starts.size:
+            reading.columns.add(events, chunk, reading.elements)
+            reading.elements += len(events)
+            reading.last_name = events[-1].name or ""
+            return
+    for start, end in zip(chunk.starts.tolist(), chunk.ends.tolist(), strict=True):
+        for piece in split_events(chunk.text[start:end]):
+            _take_piece(reading, piece)
+
+
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # A block may end inside a character, which the next one completes.
+        return error.end == len(text) and error.reason == "unexpected end of data"
+    return True
+
+
+def _take_piece(reading: _Reading, text: bytes) -> bool:
+    """Take one event's text, repaired if need be; True where it could be read."""
+    event = _decode_one(text) if _is_utf8(text) else None
+    if event is None:
+        repaired = repair_event(text)
+        event = _decode_one(repaired.text) if repaired is not None else None
+        if repaired is None or event is None:
+            reading.quarantined += 1
+            reading.elements += 1
+            return False
+        text = repaired.text
+        reading.strings += repaired.strings
+        reading.nonfinite += repaired.nonfinite
+    whole = Chunk(text, np.zeros(1, np.int64), np.array([len(text)]), 0)
+    reading.columns.add([event], whole, reading.elements)
+    reading.elements += 1
+    reading.last_name = event.name or ""
+    return True
+
+
+def _decode_one(text: bytes) -> Event | None:
+    try:
+        return _decode_event(text)
+    except (msgspec.ValidationError, OverflowError):
+        return _loosely(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _loosely(text: bytes) -> Event | None:
+    """An event with fields of unexpected types: what is no number or text there counts as not recorded."""
+    try:
+        loose = _decode_loosely(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    fields = loose.args if isinstance(loose.args, dict) else {}
+    args = Args(
+        _integer(fields.get("correlation")),
+        _integer(fields.get("stream")),
+        _integer(fields.get("device")),
+        _integer(fields.get("External id", fields.get("external id"))),
+    )
+    texts = [value if isinstance(value, str) else None for value in (loose.ph, loose.cat, loose.name)]
+    ids = [value if isinstance(value, int | str) else None for value in (loose.pid, loose.tid)]
+    return Event(texts[0] or "", texts[1], texts[2], ids[0], ids[1], loose.ts, loose.dur, args)
+
+
+def _integer(value: Any) -> int | None:  # whatever JSON an exporter wrote
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    try:
+        return int(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _take_rest(reading: _Reading, scanner: Scanner) -> None:
+    """Salvage what an unfinished end holds: whole events there, and nothing of the last one if it is cut."""
+    pieces = split_events(scanner.rest)
+    for number, piece in enumerate(pieces):
+        last = number == len(pieces) - 1
+        if last and _decode_one(piece) is None and repair_event(piece) is None:
+            scanner.rest = piece
+            return
+        _take_piece(reading, piece)
+    scanner.rest = b""
+
+
+def _refuse_other_kinds(path: Path, source: Source, scanner: Scanner) -> None:
+    where = str(path)
+    if source.read_bytes == 0 or (not scanner.found and not scanner.head.strip()):
+        raise TraceError(source.damage or "empty file", where=where, hint="record the trace again")
+    if not scanner.found:
+        kind = kind_of_bytes(scanner.head) or kind_of_text(scanner.head)
+        what = f"{source.damage}; {kind.what}" if source.damage else kind.what
+        raise TraceError(what, where=where, hint=kind.hint)
+    after = _after_document(scanner)
+    if after is not None:
+        raise TraceError(f"two JSON documents in one file (the second one begins at byte {after})", where=where, hint="split it")
+
+
+def _after_document(scanner: Scanner) -> int | None:
+    """The place of a second document after the first one's end, None where there is none."""
+    if not scanner.closed:
+        return None
+    tail = scanner.tail
+    if not scanner.bare:
+        end = _end_of_object(tail)
+        if end is None:
             return None
+        tail = tail[end:]
+    rest = tail.lstrip(b" \t\r\n,;\0")
+    return scanner.tail_offset + len(scanner.tail) - len(rest) if rest[:1] in (b"{", b"[") else None
+
+
+def _end_of_object(tail: bytes) -> int | None:
+    """Where the document's own brace closes in the text after its event array."""
+    depth, quoted, escaped = 0, False, False
+    for place, byte in enumerate(tail):
+        if quoted:
+            quoted, escaped = not (byte == 0x22 and not escaped), byte == 0x5C and not escaped
+        elif byte == 0x22:
+            quoted = True
+        elif byte in b"{[":
+            depth += 1
+        elif byte in b"}]":
+            if depth == 0:
+                return place + 1
+            depth -= 1
     return None
 
 
-def _positive(value: _Scalar) -> int | None:
-    """A correlation id: zero and negative ones mean "none" (CUPTI writes 0, Kineto -1)."""
-    number = _integer(value)
-    return number if number is not None and number > 0 else None
+def _damage(reading: _Reading, source: Source, scanner: Scanner) -> str | None:
+    """Why the text is not whole, with the last whole event; None where it is. A bare array may stay open (the trace event
+    format allows that)."""
+    whole = scanner.closed and (scanner.bare or _end_of_object(scanner.tail) is not None)
+    if source.damage is None and (whole or (scanner.bare and not scanner.rest)):
+        return None
+    last = f"the last whole event is {reading.last_name!r} (event {reading.elements - 1})" if reading.elements else "no event is whole"
+    why = f"{source.damage}; " if source.damage else ""
+    return f"truncated: {why}{last}, the text ends at byte {source.read_bytes}"
 
 
-def _device(event: _Event, args: _Args) -> int | None:
-    """Device of a device row: from args, else from the row's pid (where Kineto puts it)."""
-    device = _integer(args.device)
-    if device is not None or ROLE_OF_CATEGORY.get(event.cat or "", Role.OTHER) not in (
-        Role.KERNEL,
-        Role.MEMCPY,
-        Role.MEMSET,
-    ):
-        return device
-    return _integer(event.pid)
+def _read_header(reading: _Reading, scanner: Scanner) -> tuple[Header, int]:
+    """The header around the event array; what of it cannot be read is not recorded, and counted."""
+    if scanner.bare:
+        return Header(), 0
+    text = scanner.head + b"]" + (scanner.tail[: _end_of_object(scanner.tail) or None] if scanner.closed else b"}")
+    fields = _decode_header(text)
+    if fields is None:
+        repaired = repair_event(text)
+        fields = _decode_header(repaired.text) if repaired is not None else None
+        if fields is None or repaired is None:
+            reading.quarantined += 1
+            return Header(), 0
+        reading.strings += repaired.strings
+        reading.nonfinite += repaired.nonfinite
+    return _header(fields), _integer(fields.get("baseTimeNanoseconds")) or 0
 
 
-def _header(document: _Document) -> Header:
-    info = document.distributedInfo or {}
-    devices = tuple(
-        Device(int(row["id"]), str(row["name"])) for row in document.deviceProperties or [] if "id" in row and "name" in row
-    )
+def _decode_header(text: bytes) -> dict[str, Any] | None:
+    try:
+        fields = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _header(fields: dict[str, Any]) -> Header:
+    info = fields.get("distributedInfo")
+    info = info if isinstance(info, dict) else {}
+    devices = fields.get("deviceProperties")
+    rows = [row for row in devices if isinstance(row, dict)] if isinstance(devices, list) else []
     return Header(
         rank=_integer(info.get("rank")),
         world_size=_integer(info.get("world_size")),
         backend=str(info["backend"]) if "backend" in info else None,
-        host=document.host_name,
-        devices=devices,
+        host=str(fields["host_name"]) if fields.get("host_name") else None,
+        devices=tuple(Device(d, str(row.get("name", ""))) for row in rows if (d := _integer(row.get("id"))) is not None),
         groups=_groups(info.get("pg_config")),
     )
 
 
-def _groups(config: Any) -> tuple[Group, ...]:  # whatever JSON the exporter wrote
+def _groups(config: Any) -> tuple[Group, ...]:  # whatever JSON an exporter wrote
+    if isinstance(config, dict):
+        config = list(config.values())
     if not isinstance(config, list):
         return ()
     return tuple(_group(row) for row in config if isinstance(row, dict) and "pg_name" in row)

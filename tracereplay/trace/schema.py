@@ -3,8 +3,12 @@
 Requirements of a valid table (checked by ``EventTable.__post_init__``):
 
 - one row a complete event (``ph`` = ``X``), in file order; ``event`` is its index in the file's ``traceEvents``;
-- ``ts_ns`` is int64 nanoseconds, never null; ``dur_ns`` is null where the file gives none;
+- ``ts_ns`` is int64 nanoseconds, never null; ``raw_dur_ns`` is the recorded duration, null where the file gives none;
+  ``dur_ns`` is that with impossible ones cut and lost ones null; ``time_class`` is a ``times.TimeClass``;
 - ``device``, ``stream``, ``correlation`` are null where the file gives none, never -1 or 0 as a stand-in;
+- ``parent_row`` is the host event around a host event, ``launch_row`` the call that launched device work, ``owner_row``
+  the operator that owns it: rows of this table, null where there is none;
+- ``text`` is the event's own JSON text, repaired where it had to be; separators may follow it;
 - ``role`` is a ``Role``; ``name``, ``pid`` and ``tid`` are dictionary-encoded text.
 """
 
@@ -12,7 +16,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-SCHEMA_NUMBER = 1
+SCHEMA_NUMBER = 2
 
 
 class Role(IntEnum):
@@ -65,6 +69,8 @@ SCHEMA = pa.schema(
         ("event", pa.int64()),
         ("ts_ns", pa.int64()),
         ("dur_ns", pa.int64()),
+        ("raw_dur_ns", pa.int64()),
+        ("time_class", pa.int8()),
         ("role", pa.int8()),
         ("name", _TEXT),
         ("category", _TEXT),
@@ -74,6 +80,9 @@ SCHEMA = pa.schema(
         ("stream", pa.int64()),
         ("correlation", pa.int64()),
         ("external_id", pa.int64()),
-        ("args", pa.large_binary()),
+        ("parent_row", pa.int64()),
+        ("launch_row", pa.int64()),
+        ("owner_row", pa.int64()),
+        ("text", pa.large_binary()),
     ]
 )

@@ -1,6 +1,6 @@
 """The event table of one trace file: built once, checked once, never changed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracereplay.trace.columns import numbers
+from tracereplay.trace.columns import integer_column, numbers
 from tracereplay.trace.schema import SCHEMA, Role
 
 
@@ -17,8 +17,9 @@ from tracereplay.trace.schema import SCHEMA, Role
 class Quality:
     """What was wrong with a file: each repair, quarantine and guess is counted.
 
-    ``complete`` is False where the file is cut. ``invalid_times`` are events without a usable start;
-    ``missing_durations`` are complete events without a usable duration (lost or unfinished).
+    ``complete`` is False where the file is cut, and ``damage`` says where; ``end_lost`` where events are missing at its
+    end, not just the closing brackets. ``invalid_times`` are complete events without a
+    usable start or duration (unfinished, lost); ``clock_violations`` pieces of work that start before their launch.
     """
 
     complete: bool = True
@@ -28,6 +29,12 @@ class Quality:
     invalid_times: int = 0
     impossible_durations: int = 0
     clock_violations: int = 0
+    damage: str | None = None
+    end_lost: bool = False
+
+    def with_times(self, invalid: int, impossible: int, early: int) -> "Quality":
+        """The same with the counts that need the whole table."""
+        return replace(self, invalid_times=invalid, impossible_durations=impossible, clock_violations=early)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,12 @@ class EventTable:
             self._columns[name] = numbers(self.table.column(name).combine_chunks(), -1)
         return self._columns[name]
 
+    def at(self, ts_ns: npt.NDArray[np.int64]) -> "EventTable":
+        """The same events at other times."""
+        place = self.table.schema.get_field_index("ts_ns")
+        moved = self.table.set_column(place, self.table.schema.field(place), integer_column(ts_ns))
+        return replace(self, table=moved, _columns={})
+
     @cached_property
     def names(self) -> list[str]:
         """The distinct names; ``codes("name")`` indexes into it."""
@@ -110,9 +123,10 @@ class EventTable:
 
     def args_of(self, row: int) -> dict[str, Any]:
         """The decoded ``args`` of one row; empty where it has none. Linear in that event's text."""
-        raw = self.table.column("args")[row].as_py()
-        decoded = msgspec.json.decode(raw) if raw else {}
-        return decoded if isinstance(decoded, dict) else {}
+        text = self.table.column("text")[row].as_py().strip().rstrip(b",")
+        decoded = msgspec.json.decode(text.decode("utf-8", "replace"))
+        args = decoded.get("args") if isinstance(decoded, dict) else None
+        return args if isinstance(args, dict) else {}
 
     def rows_of(self, *roles: Role) -> npt.NDArray[np.int64]:
         """Rows with one of the roles, in file order."""

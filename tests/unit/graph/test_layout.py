@@ -8,7 +8,7 @@ from tests.fakes.kineto import TraceFile
 from tracereplay.errors import TraceError
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.layout import lay_out, match_launches, step_of_time
-from tracereplay.graph.steps import Step
+from tracereplay.trace.steps import Step
 from tracereplay.trace.schema import Role
 
 LAUNCH = "cudaLaunchKernel"

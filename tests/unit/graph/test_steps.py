@@ -2,7 +2,7 @@ from pathlib import Path
 
 from tests.fakes.jobs import table_of
 from tests.fakes.kineto import TraceFile
-from tracereplay.graph.steps import Step, StepMarks, find_steps
+from tracereplay.trace.steps import Step, StepMarks, find_steps
 
 
 def test_a_closed_mark_that_holds_work_is_a_step(tmp_path: Path) -> None:

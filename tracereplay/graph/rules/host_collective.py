@@ -25,7 +25,6 @@ from tracereplay.trace.classify import collective_of
 from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable
 
-_ANNOTATION = re.compile(r"^(gloo|mpi|ucc):")
 _CALL = re.compile(r"^c10d::")
 # Bodies of compute: ATen operators and the C++ autograd nodes, whose names end in a digit (MmBackward0).
 _COMPUTE_BODY = re.compile(r"^(aten|fbgemm|torchvision|quantized)::|Backward\d+$")
@@ -55,11 +54,6 @@ class _Site:
     owner: str
     follower: str
     ordinal: int
-
-
-def is_communication_annotation(name: str) -> bool:
-    """True for the annotations that CPU backends put around a collective on their own threads."""
-    return _ANNOTATION.match(name) is not None
 
 
 def match_calls(table: EventTable, work_rows: Int64s) -> Int64s:

@@ -45,11 +45,13 @@ def find_steps(table: EventTable) -> StepMarks:
         return _whole_trace(table)
     whole, cut = [], []
     work_starts = _work_starts(table, rows)
+    # An empty mark is an artefact of the recording's end, where the recording holds host events at all.
+    records_host = table.rows_of(*HOST_ROLES).size > len(rows)
     for row in sorted(rows, key=lambda r: int(table.column("ts_ns")[r])):
         start, dur = int(table.column("ts_ns")[row]), int(table.column("dur_ns")[row])
         number = numbers[int(codes[row])]
-        holds_work = dur > 0 and np.searchsorted(work_starts, start + dur) > np.searchsorted(work_starts, start)
-        if holds_work:
+        holds_work = np.searchsorted(work_starts, start + dur) > np.searchsorted(work_starts, start)
+        if dur > 0 and (holds_work or not records_host):
             whole.append(Step(number, start, start + dur, row))
         else:
             cut.append(number)

@@ -1,0 +1,188 @@
+"""Recorded collectives of a rank, and which ones of several ranks are the same: in, event tables; out, frozen rows.
+
+What a collective is called, how large it is, in which process group and with which sequence number it ran is recorded in
+different places by different exporters. They are asked in this order: the work's own args (NCCL kernels since 2023, PyTorch
+PR 177148 for ``Seq``), the ``record_param_comms`` or c10d operator that owns it, the communication annotation around its
+launch, its name.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracereplay.trace.classify import WorkClass, class_of_kernel, collective_of
+from tracereplay.trace.schema import Role
+from tracereplay.trace.steps import Step
+from tracereplay.trace.table import EventTable
+
+ENDS_TOGETHER = frozenset({"all_to_all", "all_reduce", "all_gather", "reduce_scatter", "barrier", "other"})
+
+_HOST_ANNOTATION = re.compile(r"^(gloo|mpi|ucc):")
+# Bytes of one element by the spellings of NCCL args (Float), of shapes (float, long int) and of c10 types.
+_WIDTHS = {
+    "float": 4, "float32": 4, "int": 4, "double": 8, "float64": 8, "long": 8, "long int": 8, "int64": 8, "half": 2, "c10::half": 2,
+    "float16": 2, "bfloat16": 2, "c10::bfloat16": 2, "short": 2, "byte": 1, "char": 1, "unsigned char": 1, "signed char": 1,
+    "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCollective:
+    """One collective of one rank; what is not recorded is None. ``bytes`` is the participant's input."""
+
+    row: int
+    name: str
+    group: str | None
+    seq: int | None
+    group_size: int | None
+    elements: int | None
+    dtype: str | None
+    bytes: int | None
+    start_ns: int
+    end_ns: int
+    enqueued_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveKey:
+    """What identifies a collective on every rank: its sequence number in its group, else its step and order there."""
+
+    group: str | None
+    name: str | None
+    seq: int | None
+    step: int
+    order: int
+
+
+def is_host_annotation(name: str) -> bool:
+    """True for the annotations that CPU backends put around a collective on their own threads."""
+    return _HOST_ANNOTATION.match(name) is not None
+
+
+def collective_rows(table: EventTable) -> np.ndarray:
+    """Rows of collectives: communication kernels and the annotations of CPU backends, in file order."""
+    kernels, annotations = table.rows_of(Role.KERNEL), table.rows_of(Role.ANNOTATION)
+    codes = table.codes("name")
+    is_kernel = np.array([class_of_kernel(name) == WorkClass.COLLECTIVE for name in table.names], np.bool_)
+    is_host = np.array([is_host_annotation(name) for name in table.names], np.bool_)
+    rows = np.concatenate([kernels[is_kernel[codes[kernels]]], annotations[is_host[codes[annotations]]]])
+    return np.sort(rows[table.column("dur_ns")[rows] >= 0])
+
+
+def recorded_collectives(table: EventTable) -> tuple[RecordedCollective, ...]:
+    """All collectives of a table in order of their start."""
+    rows = collective_rows(table)
+    ts, dur, launch = table.column("ts_ns"), table.column("dur_ns"), table.column("launch_row")
+    found = []
+    for row in rows[np.lexsort((rows, ts[rows]))].tolist():
+        facts = _facts(table, row)
+        enqueued = int(ts[launch[row]]) if launch[row] >= 0 else int(ts[row])
+        found.append(
+            RecordedCollective(row=row, start_ns=int(ts[row]), end_ns=int(ts[row] + dur[row]), enqueued_ns=enqueued, **facts)
+        )
+    return tuple(found)
+
+
+def keys_of(collectives: Sequence[RecordedCollective], steps: Sequence[Step]) -> list[CollectiveKey]:
+    """The key of each collective. Without a sequence number it is counted within the step in which it was enqueued, so
+    that recordings of different step ranges match; -1 before the first step."""
+    starts = np.array([s.start_ns for s in steps], np.int64)
+    seen: Counter[tuple[str | None, str, int]] = Counter()
+    keys = []
+    for c in collectives:
+        if c.seq is not None:
+            keys.append(CollectiveKey(c.group, None, c.seq, 0, 0))
+            continue
+        position = int(np.searchsorted(starts, c.enqueued_ns, side="right")) - 1
+        step = steps[position].number if position >= 0 else -1
+        keys.append(CollectiveKey(c.group, c.name, None, step, seen[c.group, c.name, step]))
+        seen[c.group, c.name, step] += 1
+    return keys
+
+
+def _facts(table: EventTable, row: int) -> dict[str, Any]:
+    """Name, group, sequence, sizes, asked source by source."""
+    own = table.args_of(row)
+    sources = [own, *(table.args_of(r) for r in _recording_operators(table, row))]
+    name = _recorded_name(sources) or _name_around(table, row) or collective_of(table.name_of(row)) or "other"
+    elements = _first_int(sources, "In msg nelems")
+    dtype = _first_text(sources, "dtype")
+    if elements is None:
+        elements, dtype = _from_shapes(sources)
+    width = _WIDTHS.get((dtype or "").lower())
+    return {
+        "name": name,
+        "group": _first_text(sources, "Process Group Name"),
+        "seq": _first_int(sources, "Seq"),
+        "group_size": _first_int(sources, "Group size"),
+        "elements": elements,
+        "dtype": dtype,
+        "bytes": elements * width if elements is not None and width is not None else None,
+    }
+
+
+def _recording_operators(table: EventTable, row: int) -> list[int]:
+    """The ``record_param_comms`` and c10d operators above a collective's launch or owner, innermost first."""
+    above = int(table.column("owner_row")[row])
+    if above < 0:
+        above = int(table.column("launch_row")[row])
+    rows = []
+    while above >= 0:
+        name = table.name_of(above)
+        if name == "record_param_comms" or name.startswith("c10d::"):
+            rows.append(above)
+        above = int(table.column("parent_row")[above])
+    return rows
+
+
+def _recorded_name(sources: list[dict[str, Any]]) -> str | None:
+    text = _first_text(sources, "Collective name")
+    return collective_of(f"nccl:{text}") if text else None
+
+
+def _name_around(table: EventTable, row: int) -> str | None:
+    """The innermost communication event around the launch: NCCL runs an all-to-all as a send/receive kernel."""
+    above = int(table.column("launch_row")[row])
+    while above >= 0:
+        name = collective_of(table.name_of(above))
+        if name is not None and name != "other":
+            return name
+        above = int(table.column("parent_row")[above])
+    return None
+
+
+def _from_shapes(sources: list[dict[str, Any]]) -> tuple[int | None, str | None]:
+    """Elements and type of the first input that has a shape; nested lists are lists of tensors."""
+    for args in sources:
+        dims, types = args.get("Input Dims"), args.get("Input type")
+        if isinstance(dims, list) and dims and isinstance(types, list) and types:
+            count = _elements(dims[0])
+            if count is not None:
+                return count, str(types[0]) if str(types[0]) != "TensorList" else _list_type(types)
+    return None, None
+
+
+def _elements(shape: Any) -> int | None:
+    if not isinstance(shape, list) or not shape:
+        return None
+    if all(isinstance(d, int) for d in shape):
+        return int(np.prod(shape, dtype=np.int64))
+    parts = [_elements(part) for part in shape]
+    return None if any(p is None for p in parts) else sum(p or 0 for p in parts)
+
+
+def _list_type(types: list[Any]) -> str | None:
+    named = [str(t) for t in types if str(t).lower() in _WIDTHS]
+    return named[0] if named else None
+
+
+def _first_int(sources: list[dict[str, Any]], key: str) -> int | None:
+    return next((args[key] for args in sources if isinstance(args.get(key), int)), None)
+
+
+def _first_text(sources: list[dict[str, Any]], key: str) -> str | None:
+    return next((str(args[key]) for args in sources if args.get(key) not in (None, "")), None)
