@@ -9,7 +9,7 @@ def attribute(  # noqa: PLR0913, PLR0917 - typer reads a command's options from 
     steps: Steps = None,
     manifest: ManifestFile = None,
     strict: Strict = False,
-    no_cache: NoCache = False,  # noqa: ARG001 - read by scripts that also run later versions
+    no_cache: NoCache = False,
     as_json: AsJson = False,
     output: Output = None,
     debug: Debug = False,  # noqa: ARG001 - read by main.run
@@ -19,7 +19,7 @@ def attribute(  # noqa: PLR0913, PLR0917 - typer reads a command's options from 
     from tracereplay.cli.load import load_graph, write  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
-    job, graph = load_graph(request(paths, ranks, steps, manifest, strict))
+    job, graph = load_graph(request(paths, ranks, steps, manifest, strict, no_cache))
     answer = attribution.attribute(graph)
     warnings = list(graph.warnings)
     if as_json:

@@ -9,7 +9,7 @@ def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     steps: Steps = None,
     manifest: ManifestFile = None,
     strict: Strict = False,
-    no_cache: NoCache = False,  # noqa: ARG001 - read by scripts that also run later versions
+    no_cache: NoCache = False,
     as_json: AsJson = False,
     output: Output = None,
     debug: Debug = False,  # noqa: ARG001 - read by main.run
@@ -20,7 +20,7 @@ def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     from tracereplay.report import jsonout, text  # noqa: PLC0415
     from tracereplay.trace.job import refuse_conflicts  # noqa: PLC0415
 
-    wanted = request(paths, ranks, steps, manifest, strict)
+    wanted = request(paths, ranks, steps, manifest, strict, no_cache)
     job = load_survey(wanted)
     overview = survey(job, wanted.steps)
     warnings = [*job.warnings, *notes(overview)]

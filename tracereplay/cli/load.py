@@ -8,12 +8,12 @@ from tracereplay.cli.options import Request
 from tracereplay.errors import TraceError, UsageError
 from tracereplay.graph.build import build_graph
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.trace.job import Job, read_job, survey_job
+from tracereplay.trace.job import Job, read_job, refuse_conflicts, survey_job
 
 
 def load_survey(wanted: Request) -> Job:
     """The job of a request with files in conflict among its ranks, for ``info``, which lists them."""
-    return _checked(survey_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks), wanted)
+    return _checked(survey_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks, cache=wanted.cache), wanted)
 
 
 def load_job(wanted: Request) -> Job:
@@ -22,7 +22,7 @@ def load_job(wanted: Request) -> Job:
     Raises:
         TraceError: unreadable input or, with ``--strict``, input that needed a repair.
     """
-    return _checked(read_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks), wanted)
+    return _checked(read_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks, cache=wanted.cache), wanted)
 
 
 def _checked(job: Job, wanted: Request) -> Job:
@@ -36,6 +36,13 @@ def _checked(job: Job, wanted: Request) -> Job:
             counted = ", ".join(f"{count} {name}" for name, count in repairs.items())
             raise TraceError(f"needs repairs: {counted}", where=trace.table.path, hint="read it without --strict")
     return job
+
+
+def load_unaligned(wanted: Request) -> Job:
+    """The job of a request with times as each rank recorded them, for keeping."""
+    job = survey_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks, cache=wanted.cache, clocks=False)
+    refuse_conflicts(job)
+    return _checked(job, wanted)
 
 
 def load_graph(wanted: Request) -> tuple[Job, DependencyGraph]:

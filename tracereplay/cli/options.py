@@ -15,7 +15,7 @@ Ranks = Annotated[str | None, typer.Option("--ranks", help="Keep these ranks onl
 Steps = Annotated[str | None, typer.Option("--steps", help="Keep these steps only: 5, or 5:7 for 5 to 7 inclusive.")]
 ManifestFile = Annotated[Path | None, typer.Option("--manifest", help="Manifest to use instead of the one beside the traces.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace that needs a repair (exit code 3).")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Read the files themselves. This version keeps no cache.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Read the files themselves and leave the cache alone.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Output = Annotated[Path | None, typer.Option("--output", help="Write there instead of to standard output.")]
@@ -23,22 +23,26 @@ Output = Annotated[Path | None, typer.Option("--output", help="Write there inste
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to read: paths as given, wanted ranks and steps (None: all), the manifest, whether repairs are refused."""
+    """What to read: paths as given, wanted ranks and steps (None: all), the manifest, whether repairs are refused,
+    whether the cache may be used."""
 
     paths: tuple[str, ...]
     ranks: frozenset[int] | None
     steps: frozenset[int] | None
     manifest: Path | None
     strict: bool
+    cache: bool
 
 
-def request(paths: list[str], ranks: str | None, steps: str | None, manifest: Path | None, strict: bool) -> Request:
+def request(  # noqa: PLR0913, PLR0917 - the options that every verb shares
+    paths: list[str], ranks: str | None, steps: str | None, manifest: Path | None, strict: bool, no_cache: bool
+) -> Request:
     """The request that a command line makes.
 
     Raises:
         UsageError: a list of ranks or a range of steps that cannot be read.
     """
-    return Request(tuple(paths), _numbers("--ranks", ranks, "-"), _numbers("--steps", steps, ":"), manifest, strict)
+    return Request(tuple(paths), _numbers("--ranks", ranks, "-"), _numbers("--steps", steps, ":"), manifest, strict, not no_cache)
 
 
 def _numbers(option: str, text: str | None, dash: str) -> frozenset[int] | None:

@@ -29,7 +29,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     steps: Steps = None,
     manifest: ManifestFile = None,
     strict: Strict = False,
-    no_cache: NoCache = False,  # noqa: ARG001 - read by scripts that also run later versions
+    no_cache: NoCache = False,
     as_json: AsJson = False,
     output: Output = None,
     debug: Debug = False,  # noqa: ARG001 - read by main.run
@@ -45,7 +45,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
 
     changes = [parse_scale(one) for one in scale or []]
     changes += [setting_change(setting) for one in set_ or [] for setting in parse_setting(one)]
-    job, graph = load_graph(request(paths, ranks, steps, manifest, strict))
+    job, graph = load_graph(request(paths, ranks, steps, manifest, strict, no_cache))
     prediction = predict(graph, changes)
     warnings = [*graph.warnings, *notes(prediction)]
     if as_json:

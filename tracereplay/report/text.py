@@ -43,6 +43,12 @@ def overview_text(overview: Overview, warnings: Sequence[str]) -> str:
     return _page(lines, warnings)
 
 
+def converted_text(folder: str, ranks: Sequence[tuple[int | None, int, int]], warnings: Sequence[str]) -> str:
+    """``convert`` as text; a rank is (number, events, bytes)."""
+    rows = [(_rank(rank), f"{events:,}", f"{size:,}") for rank, events, size in _first(ranks)]
+    return _page([f"wrote {folder}", _table(("rank", "events", "bytes"), rows, len(ranks))], warnings)
+
+
 def _quality_line(r: RankOverview) -> str:
     """What was wrong with a rank's file; empty where nothing was."""
     q = r.quality

@@ -20,8 +20,8 @@ from tracereplay.trace.event import NONE, Args, Event
 from tracereplay.trace.links import LinkColumns, launch_rows, owner_rows
 from tracereplay.trace.nesting import parent_rows
 from tracereplay.trace.scan import Chunk
-from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES, ROLE_OF_CATEGORY, SCHEMA, Role
-from tracereplay.trace.table import EventTable, Header, Quality
+from tracereplay.trace.schema import COLUMNS, DEVICE_ROLES, HOST_ROLES, ROLE_OF_CATEGORY, Role
+from tracereplay.trace.table import EventTable, Header, HeldText, Quality
 from tracereplay.trace.times import TimeClass, classify_times, repair_durations
 
 Int64s = npt.NDArray[np.int64]
@@ -147,15 +147,14 @@ def finish(path: str, columns: EventColumns, header: tuple[Header, int], quality
             *(text[name] for name in ("name", "category", "pid", "tid")),
             *(integer_column(numbers[name], numbers[name] != NONE) for name in ("device", "stream", "correlation", "external_id")),
             *(integer_column(rows, rows >= 0) for rows in links),
-            pa.concat_arrays(columns.text),
         ],
-        schema=SCHEMA,
+        schema=COLUMNS,
     )
     invalid = columns.invalid_times + int(np.count_nonzero((time_class == TimeClass.UNFINISHED) | (time_class == TimeClass.LOST)))
     launches = links[1]
     linked = np.flatnonzero((launches >= 0) & (dur_ns >= 0))
     early = int(np.count_nonzero(ts_ns[linked] < ts_ns[launches[linked]]))
-    return EventTable(path, table, head, quality.with_times(invalid, int(impossible.sum()), early), elements)
+    return EventTable(path, table, head, quality.with_times(invalid, int(impossible.sum()), early), elements, HeldText(pa.chunked_array(columns.text)))
 
 
 def _device_from_pid(device: Int64s, on_device: npt.NDArray[np.bool_], pids: _Texts) -> Int64s:

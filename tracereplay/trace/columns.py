@@ -33,6 +33,13 @@ def coded_column(codes: npt.NDArray[np.int32], values: Sequence[str]) -> pa.Arra
     return pa.DictionaryArray.from_arrays(integer_column(codes), dictionary)
 
 
+def bytes_column(values: Sequence[bytes]) -> pa.Array:
+    """A large-binary column."""
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([len(value) for value in values], out=offsets[1:])
+    return pa.Array.from_buffers(pa.large_binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))])
+
+
 def numbers(array: pa.Array, null: int) -> npt.NDArray[Any]:
     """The values of an integer array as numpy, ``null`` in place of nulls; a view where there are none."""
     validity, data = array.buffers()

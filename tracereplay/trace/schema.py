@@ -86,3 +86,6 @@ SCHEMA = pa.schema(
         ("text", pa.large_binary()),
     ]
 )
+
+# The columns that every verb needs; the text is read when one event's args are asked for.
+COLUMNS = pa.schema([field for field in SCHEMA if field.name != "text"])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracereplay.trace.columns import integer_column, numbers
-from tracereplay.trace.schema import SCHEMA, Role
+from tracereplay.trace.schema import COLUMNS, SCHEMA, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,43 @@ class Header:
     groups: tuple[Group, ...] = ()
 
 
+class TextSource(Protocol):
+    """Where the events' own texts are."""
+
+    def load(self) -> pa.ChunkedArray:
+        """The text column, one entry a row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HeldText:
+    """Texts in memory."""
+
+    column: pa.ChunkedArray
+
+    def load(self) -> pa.ChunkedArray:
+        """The text column."""
+        return self.column
+
+
 @dataclass(frozen=True)
 class EventTable:
-    """All complete events of one file as Arrow columns (``trace/schema.py``), with its header and quality."""
+    """All complete events of one file as Arrow columns (``trace/schema.py``), with its header and quality.
+
+    The events' own texts are apart from the columns in ``table``: a stored trace is opened without them.
+    """
 
     path: str
     table: pa.Table
     header: Header
     quality: Quality
     recorded_events: int
+    text: "TextSource"
     _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse a table that breaks the requirements of ``trace/schema.py``: that would be our fault."""
-        if not self.table.schema.equals(SCHEMA):
+        if not self.table.schema.equals(COLUMNS):
             raise ValueError("event table does not have the schema's columns")
         if self.table.column("ts_ns").null_count:
             raise ValueError("event table has rows without a start")
@@ -100,6 +123,14 @@ class EventTable:
         place = self.table.schema.get_field_index("ts_ns")
         moved = self.table.set_column(place, self.table.schema.field(place), integer_column(ts_ns))
         return replace(self, table=moved, _columns={})
+
+    def with_text(self) -> pa.Table:
+        """All columns of the schema, the events' own texts included."""
+        return self.table.append_column(SCHEMA.field("text"), self._texts)
+
+    @cached_property
+    def _texts(self) -> pa.ChunkedArray:
+        return self.text.load()
 
     @cached_property
     def names(self) -> list[str]:
@@ -123,7 +154,7 @@ class EventTable:
 
     def args_of(self, row: int) -> dict[str, Any]:
         """The decoded ``args`` of one row; empty where it has none. Linear in that event's text."""
-        text = self.table.column("text")[row].as_py().strip().rstrip(b",")
+        text = self._texts[row].as_py().strip().rstrip(b",")
         decoded = msgspec.json.decode(text.decode("utf-8", "replace"))
         args = decoded.get("args") if isinstance(decoded, dict) else None
         return args if isinstance(args, dict) else {}
