@@ -65,7 +65,7 @@ def test_each_backward_pass_is_a_burst_of_its_own(tmp_path: Path) -> None:
     assert edges_of(graph, EdgeKind.THREAD_HANDOFF) == [
         f"ProfilerStep#1@100 -> {MM}@150",
         f"ProfilerStep#1@600 -> {MM}@650",
-        "gap@400 -> optimizer@420",
+        f"{MM}@150 -> optimizer@420",
         "gap@800 -> done@820",
     ]
 
@@ -84,7 +84,7 @@ def test_a_backward_thread_beside_a_busy_forward_thread_is_refuted_and_counted(t
 
     graph = graph_of(tmp_path, trace)
 
-    assert edges_of(graph, EdgeKind.THREAD_HANDOFF) == []
+    assert (edges_of(graph, EdgeKind.THREAD_HANDOFF), graph.coverage.refuted) == ([], 1)
 
 
 def test_a_thread_without_events_of_the_engine_is_handed_nothing(tmp_path: Path) -> None:
@@ -100,6 +100,14 @@ def test_a_backward_pass_on_the_forward_thread_itself_needs_no_hand_over(tmp_pat
 
 
 def test_a_burst_at_the_very_begin_has_nothing_that_handed_it_over(tmp_path: Path) -> None:
-    trace = TraceFile().step(1, 100, 900).op("optimizer", 420, 80).op(MM, 100, 300, tid=2)
+    trace = TraceFile().op(MM, 0, 400, tid=2).op("optimizer", 500, 80).op("again", 600, 80)
 
-    assert edges_of(graph_of(tmp_path, trace), EdgeKind.THREAD_HANDOFF) == []
+    graph = graph_of(tmp_path, trace)
+
+    assert (edges_of(graph, EdgeKind.THREAD_HANDOFF), graph.coverage.refuted) == ([], 0)
+
+
+def test_a_burst_that_outlasts_the_window_hands_nothing_back(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 1000).op("forward", 10, 90).op(MM, 150, 950, tid=2)
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.THREAD_HANDOFF) == [f"ProfilerStep#1@100 -> {MM}@150"]

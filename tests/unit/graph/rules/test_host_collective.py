@@ -100,15 +100,17 @@ def test_a_place_that_one_step_passed_before_the_end_is_refuted_for_all(tmp_path
 
 def test_the_body_of_an_operator_is_no_place_to_wait(tmp_path: Path) -> None:
     trace = TraceFile(0, 1).step(1, 0, 300).op("c10d::alltoall_base_", 10, 10).op("aten::mm", 30, 170).op("aten::add", 200, 20)
+    trace.step(2, 300, 100).op("aten::mm", 310, 50).gloo("gloo:all_to_all", 20, 175, tid=GLOO)
 
-    assert waits_of(tmp_path, trace.gloo("gloo:all_to_all", 20, 175, tid=GLOO)) == ["transfer gloo:all_to_all@20 -> gap@300"]
+    assert waits_of(tmp_path, trace) == ["transfer gloo:all_to_all@20 -> ProfilerStep#2@300"]
 
 
 def test_a_host_that_went_on_long_after_the_end_did_not_wait_there(tmp_path: Path) -> None:
     # 2 ms after a wait of 140 µs: later than any wake-up.
     trace = exchange(TraceFile(0, 1).step(1, 0, 5000), 0, waits_until=2195, ends=195)
+    trace.step(2, 5000, 100).op("aten::mm", 5010, 50)
 
-    assert waits_of(tmp_path, trace) == ["transfer gloo:all_to_all@20 -> gap@5000"]
+    assert waits_of(tmp_path, trace) == ["transfer gloo:all_to_all@20 -> ProfilerStep#2@5000"]
 
 
 def test_a_forward_exchange_that_nobody_was_seen_waiting_for_ends_before_the_backward_pass(tmp_path: Path) -> None:

@@ -1,0 +1,30 @@
+"""Small jobs whose answers can be worked out on paper."""
+
+from tests.fakes.kineto import TraceFile
+
+LAUNCH = "cudaLaunchKernel"
+SYNC = "cudaStreamSynchronize"
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+
+
+def late_peer(*, enters: int = 0) -> tuple[TraceFile, TraceFile]:
+    """Two ranks with a step up to 200 µs: rank 1 launches the all-reduce 50 µs after rank 0 and is the one waited for.
+
+        rank 0   |launch 10|                 |sync 30 ........................ 125|  |sync 150|     200
+                     |20 all-reduce: waits 50, transfers 50 ............. 120|
+        rank 1                    |launch 60|     |sync 80 .................. 125|  |sync 150|     200
+                                       |70 all-reduce: transfers 50 ..... 120|
+
+    The second synchronisation waits for nothing: 2 µs are what one costs. ``enters`` is where rank 1's step begins.
+    """
+    first = TraceFile(0, 2).step(1, 0, 200).call(LAUNCH, 10, 5, 1).kernel(ALL_REDUCE, 20, 100, 7, 1).call(SYNC, 30, 95)
+    second = TraceFile(1, 2).step(1, enters, 200 - enters).call(LAUNCH, 60, 5, 1).kernel(ALL_REDUCE, 70, 50, 7, 1)
+    return first.call(SYNC, 150, 2), second.call(SYNC, 80, 45).call(SYNC, 150, 2)
+
+
+def late_kernel() -> TraceFile:
+    """A step of 1,300 µs with five launches on five streams: the last kernel starts 1,000 µs later than the others would."""
+    trace = TraceFile(0, 1).step(1, 0, 1300)
+    trace.call(LAUNCH, 10, 2, 1).call(LAUNCH, 20, 2, 2).call(LAUNCH, 30, 2, 3).call(LAUNCH, 40, 2, 4).call(LAUNCH, 100, 2, 5)
+    trace.kernel("gemm", 20, 5, 1, 1).kernel("gemm", 30, 5, 2, 2).kernel("gemm", 40, 5, 3, 3).kernel("gemm", 60, 5, 4, 4)
+    return trace.kernel("gemm", 1110, 50, 5, 5).call(SYNC, 120, 1045).call(SYNC, 1200, 2)

@@ -1,0 +1,144 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.fakes.jobs import job_of
+from tests.fakes.kineto import TraceFile
+from tracereplay.analyzers.overview import DeviceTime, DeviceUse, Links, RankOverview, StepRow, StreamUse, survey, union_ns
+
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+
+
+def rank_of(folder: Path, trace: TraceFile) -> RankOverview:
+    return survey(job_of(folder, trace)).ranks[0]
+
+
+@pytest.mark.parametrize(
+    ("intervals", "length"),
+    [
+        ([], 0),
+        ([(0, 10)], 10),
+        ([(0, 10), (5, 15)], 15),
+        ([(0, 10), (2, 4)], 10),
+        ([(0, 10), (10, 20)], 20),
+        ([(30, 40), (0, 10)], 20),
+        ([(0, 100), (10, 20), (50, 120)], 120),
+        ([(5, 5)], 0),
+    ],
+)
+def test_length_of_a_union(intervals: list[tuple[int, int]], length: int) -> None:
+    pairs = np.array(intervals, np.int64).reshape(-1, 2)
+
+    assert union_ns(pairs[:, 0], pairs[:, 1]) == length
+
+
+def test_device_time_is_counted_by_hand(tmp_path: Path) -> None:
+    #   stream 7    |0 compute 100|                          |250 copy 300|
+    #   stream 20          |50 all-reduce 200|
+    trace = TraceFile().kernel("gemm", 0, 100, 7).kernel(ALL_REDUCE, 50, 150, 20).memcpy("Memcpy HtoD", 250, 50, 7)
+
+    assert rank_of(tmp_path, trace).gpu == DeviceTime(
+        window_ns=300_000,
+        busy_ns=250_000,
+        idle_ns=50_000,
+        compute_ns=100_000,
+        comm_ns=150_000,
+        memory_ns=50_000,
+        overlap_ns=50_000,
+        exposed_comm_ns=100_000,
+        work_ns=300_000,
+        same_stream_overlap_ns=0,
+        devices=(DeviceUse(0, 250_000, 50_000),),
+        streams=(StreamUse(0, 7, 2, 150_000), StreamUse(0, 20, 1, 150_000)),
+    )
+
+
+def test_a_memory_set_and_a_vendors_copy_kernel_move_memory(tmp_path: Path) -> None:
+    trace = TraceFile().memset("Memset (Device)", 0, 10, 7).kernel("__amd_rocclr_copyBuffer", 20, 10, 7)
+
+    gpu = rank_of(tmp_path, trace).gpu
+
+    assert gpu is not None
+    assert (gpu.memory_ns, gpu.compute_ns) == (20_000, 0)
+
+
+def test_work_that_overlaps_within_its_stream_is_counted(tmp_path: Path) -> None:
+    gpu = rank_of(tmp_path, TraceFile().kernel("a", 0, 30, 7).kernel("b", 20, 30, 7)).gpu
+
+    assert gpu is not None
+    assert (gpu.busy_ns, gpu.work_ns, gpu.same_stream_overlap_ns) == (50_000, 60_000, 10_000)
+
+
+def test_devices_are_busy_and_idle_each_within_the_ranks_window(tmp_path: Path) -> None:
+    gpu = rank_of(tmp_path, TraceFile().kernel("a", 0, 30, 7).kernel("b", 20, 80, 7, device=1)).gpu
+
+    assert gpu is not None
+    assert gpu.devices == (DeviceUse(0, 30_000, 70_000), DeviceUse(1, 80_000, 20_000))
+    assert (gpu.window_ns, gpu.busy_ns, gpu.idle_ns) == (100_000, 110_000, 90_000)
+
+
+def test_work_without_a_stream_has_none(tmp_path: Path) -> None:
+    gpu = rank_of(tmp_path, TraceFile().event("kernel", "a", 0, 30, pid=0)).gpu
+
+    assert gpu is not None
+    assert gpu.streams == (StreamUse(0, None, 1, 30_000),)
+
+
+@pytest.mark.parametrize("dur", [None, "bad"])
+def test_without_device_work_the_device_is_not_recorded(tmp_path: Path, dur: str | None) -> None:
+    trace = TraceFile().op("a", 0, 10).event("kernel", "k", 5, None if dur is None else f'"{dur}"')
+
+    assert rank_of(tmp_path, trace).gpu is None
+
+
+def test_events_are_counted_by_role(tmp_path: Path) -> None:
+    trace = TraceFile().op("a", 0, 10).call("cudaLaunchKernel", 1, 1, 1).kernel("gemm", 5, 5, 7, 1).kernel(ALL_REDUCE, 12, 5, 7)
+
+    rank = rank_of(tmp_path, trace.memcpy("Memcpy HtoD", 20, 5, 7).memset("Memset", 30, 5, 7))
+
+    assert rank.counts == {"cpu_op": 1, "runtime": 1, "kernel": 2, "memcpy": 1, "memset": 1, "collective": 1}
+    assert rank.events == 6
+
+
+def test_without_kernels_the_annotations_of_the_cpu_backend_are_the_collectives(tmp_path: Path) -> None:
+    trace = TraceFile().op("c10d::allreduce_", 0, 10).gloo("gloo:all_reduce", 5, 10, tid=5).annotation("## forward ##", 0, 9)
+
+    assert rank_of(tmp_path, trace).counts["collective"] == 1
+
+
+def test_work_and_launches_without_each_other_are_counted(tmp_path: Path) -> None:
+    trace = TraceFile().call("cudaLaunchKernel", 0, 1, 1).call("cudaLaunchKernel", 2, 1, 2).call("cudaMalloc", 4, 1, 3)
+
+    links = rank_of(tmp_path, trace.kernel("a", 5, 5, 7, 1).kernel("b", 10, 5, 7, 99)).links
+
+    assert links == Links(linked=1, orphans=1, launches_without_work=1)
+
+
+def test_steps_are_listed_whole_and_cut(tmp_path: Path) -> None:
+    trace = TraceFile().step(3, 0, 100).op("a", 10, 5).step(4, 100, None)
+
+    assert rank_of(tmp_path, trace).steps == (StepRow(3, 100_000, True), StepRow(4, None, False))
+
+
+def test_only_the_steps_asked_for_are_listed(tmp_path: Path) -> None:
+    trace = TraceFile().step(3, 0, 100).op("a", 10, 5).step(4, 100, 50).op("b", 110, 5)
+
+    overview = survey(job_of(tmp_path, trace), frozenset({4}))
+
+    assert (overview.ranks[0].steps, overview.common_steps) == ((StepRow(4, 50_000, True),), (4,))
+
+
+def test_common_steps_are_those_that_every_rank_has_whole(tmp_path: Path) -> None:
+    first = TraceFile(0, 3).step(3, 0, 100).op("a", 10, 5).step(4, 100, 50).op("b", 110, 5)
+    second = TraceFile(2, 3).step(4, 0, 100).op("a", 10, 5).step(5, 100, None)
+
+    overview = survey(job_of(tmp_path, first, second))
+
+    assert (overview.common_steps, overview.ranks_present, overview.ranks_missing) == ((4,), (0, 2), (1,))
+
+
+def test_a_rank_says_where_its_number_comes_from(tmp_path: Path) -> None:
+    rank = rank_of(tmp_path, TraceFile(3, 8).op("a", 0, 1))
+
+    assert (rank.rank, rank.rank_source, rank.world_size, Path(rank.file).name) == (3, "metadata", 8, "rank3.json")

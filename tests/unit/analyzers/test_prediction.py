@@ -1,0 +1,134 @@
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.jobs import graph_of
+from tests.fakes.kineto import TraceFile
+from tests.fakes.workloads import late_peer
+from tracereplay.analyzers.prediction import (
+    Interval,
+    Prediction,
+    RankPrediction,
+    StepPrediction,
+    Unmodelled,
+    notes,
+    predict,
+)
+from tracereplay.hardware.knobs import parse_setting
+from tracereplay.replay.whatif import Moved, parse_scale, setting_change
+
+
+def scaled(folder: Path, text: str, *traces: TraceFile) -> Prediction:
+    return predict(graph_of(folder, *traces), [parse_scale(text)])
+
+
+def set_to(folder: Path, text: str, *traces: TraceFile) -> Prediction:
+    return predict(graph_of(folder, *traces), [setting_change(setting) for setting in parse_setting(text)])
+
+
+def test_no_change_predicts_the_baseline(tmp_path: Path) -> None:
+    prediction = predict(graph_of(tmp_path, *late_peer()), [])
+
+    assert (prediction.baseline_ns, prediction.predicted_ns, prediction.speedup) == (200_000, 200_000, 1.0)
+    assert (prediction.moved, prediction.interval) == ({}, None)
+
+
+def test_a_transfer_of_half_the_time_shortens_the_step_by_that_half(tmp_path: Path) -> None:
+    prediction = scaled(tmp_path, "collective:all_reduce=0.5x", *late_peer())
+
+    assert (prediction.predicted_ns, prediction.speedup) == (175_000, 200 / 175)
+    assert prediction.steps == (StepPrediction(1, 200_000, 175_000, 95_000),)
+    assert prediction.ranks == (RankPrediction(0, 200_000, 175_000), RankPrediction(1, 200_000, 175_000))
+    assert prediction.moved == {"all_reduce": Moved(1, 50_000, 25_000, "ratio")}
+
+
+def test_a_faster_host_of_the_late_rank_shortens_the_step_of_both(tmp_path: Path) -> None:
+    # Rank 1 launches at 30 instead of 60 and has half of its last 75 µs; rank 0 keeps its own 75.
+    prediction = scaled(tmp_path, "host=0.5x@rank=1", *late_peer())
+
+    assert prediction.ranks == (RankPrediction(0, 200_000, 170_000), RankPrediction(1, 200_000, 132_500))
+    assert prediction.predicted_ns == 170_000
+
+
+def test_a_faster_host_of_the_waiting_rank_shortens_only_what_follows_its_wait(tmp_path: Path) -> None:
+    prediction = scaled(tmp_path, "host=0.5x@rank=0", *late_peer())
+
+    assert prediction.ranks == (RankPrediction(0, 200_000, 162_500), RankPrediction(1, 200_000, 200_000))
+
+
+def test_a_slower_host_of_the_waiting_rank_costs_nothing_until_it_is_the_later_one(tmp_path: Path) -> None:
+    # Three times 10 µs: rank 0 launches at 30, still before rank 1 at 60; its last 75 µs become 225.
+    prediction = scaled(tmp_path, "host=3x@rank=0", *late_peer())
+
+    assert prediction.ranks == (RankPrediction(0, 200_000, 350_000), RankPrediction(1, 200_000, 200_000))
+
+
+def test_a_longer_launch_latency_delays_what_waits_for_the_launch(tmp_path: Path) -> None:
+    assert scaled(tmp_path, "launch=3x", *late_peer()).predicted_ns == 220_000
+
+
+def test_a_missing_rank_gives_an_interval_instead_of_a_number(tmp_path: Path) -> None:
+    # All 100 µs transfer: 50 saved. None of them: nothing.
+    prediction = scaled(tmp_path, "collective:all_reduce=0.5x", late_peer()[0])
+
+    assert prediction.interval == Interval(150_000, 200_000, None)
+    assert (prediction.predicted_ns, prediction.speedup, prediction.steady_ns) == (None, None, None)
+    assert prediction.steps == (StepPrediction(1, 200_000, None, None),)
+    assert prediction.ranks == (RankPrediction(0, 200_000, None),)
+    assert prediction.unsplit == 1
+
+
+def test_slowing_an_unsplit_collective_orders_the_interval(tmp_path: Path) -> None:
+    assert scaled(tmp_path, "collective:all_reduce=2x", late_peer()[0]).interval == Interval(200_000, 300_000, None)
+
+
+def test_a_missing_rank_does_not_matter_to_a_change_elsewhere(tmp_path: Path) -> None:
+    prediction = scaled(tmp_path, "host=1x", late_peer()[0])
+
+    assert (prediction.predicted_ns, prediction.interval, prediction.unsplit) == (200_000, None, 0)
+
+
+def test_notes_name_what_moved_nothing(tmp_path: Path) -> None:
+    prediction = scaled(tmp_path, "class:conv=2x", *late_peer())
+
+    assert notes(prediction) == ["class:conv=2x moved nothing in this job"]
+
+
+def test_notes_say_why_there_is_an_interval(tmp_path: Path) -> None:
+    (line,) = notes(scaled(tmp_path, "collective:*=0.5x", late_peer()[0]))
+
+    assert line.startswith("1 collective records miss participants: the answer is an interval")
+
+
+def test_notes_are_silent_where_there_is_nothing_to_say(tmp_path: Path) -> None:
+    assert notes(scaled(tmp_path, "collective:*=0.5x", *late_peer())) == []
+
+
+def test_a_hardware_knob_says_what_it_assumes(tmp_path: Path) -> None:
+    prediction = set_to(tmp_path, "fabric.scale_up.bandwidth=2x", *late_peer())
+
+    assert prediction.assumed == (
+        "hardware knobs are plain ratios: no efficiency curve, no uncertainty",
+        "no host is recorded: all ranks are taken to share one, joined by scale_up",
+    )
+
+
+def test_device_work_of_no_known_class_is_unmodelled_by_a_device_knob(tmp_path: Path) -> None:
+    trace = TraceFile(0, 1).step(1, 0, 100).op("a", 10, 5).kernel("volta_sgemm", 20, 30, 7).kernel("mystery", 60, 10, 7)
+
+    assert set_to(tmp_path, "accelerator.flops=2x", trace).unmodelled == Unmodelled(10_000, 0.25, ("mystery",))
+
+
+def test_a_change_that_is_no_device_knob_leaves_nothing_unmodelled(tmp_path: Path) -> None:
+    trace = TraceFile(0, 1).step(1, 0, 100).op("a", 10, 5).kernel("mystery", 60, 10, 7)
+
+    assert scaled(tmp_path, "host=2x", trace).unmodelled == Unmodelled(0, 0.0, ())
+
+
+@pytest.mark.parametrize(("text", "steady_ns"), [("host=1x", 120_000), ("host=2x", 240_000)])
+def test_the_steady_state_is_predicted_beside_the_step(tmp_path: Path, text: str, steady_ns: int) -> None:
+    trace = TraceFile(0, 1).step(1, 0, 100).op("a", 10, 5).step(2, 120, 100).op("b", 130, 5)
+
+    prediction = scaled(tmp_path, text, trace)
+
+    assert (prediction.baseline_steady_ns, prediction.steady_ns) == (120_000, steady_ns)

@@ -1,0 +1,150 @@
+"""The pages say what the program does: tables, outputs, options and JSON keys."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import typer
+
+from tests.fakes.kineto import TraceFile
+from tests.fakes.workloads import late_peer
+from tracereplay.cli.main import app, main
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+CLI = (DOCS / "reference" / "cli.md").read_text()
+JSON = (DOCS / "reference" / "json.md").read_text()
+NAMED_BY_THE_JOB = re.compile(r"(edges|moved|by_class)\.\w+")
+
+
+@pytest.fixture
+def render() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("render", DOCS / "render.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def options_of(verb: str) -> list[str]:
+    command = typer.main.get_command(app)
+    group: Any = command  # click's types are vendored by typer and have no public name
+    for word in verb.split():
+        group = group.commands[word]
+    return sorted(name for parameter in group.params for name in parameter.opts if name.startswith("--"))
+
+
+def leaves(value: Any, path: str = "") -> Iterator[str]:
+    """Paths of what is no object and no list of objects."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list | tuple) and any(isinstance(inner, dict) for inner in value):
+        for inner in value:
+            yield from leaves(inner, f"{path}[]")
+    else:
+        yield f"{path}[]" if isinstance(value, list | tuple) else path
+
+
+def printed_keys(capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
+    main([*words, "--json"])
+    found = leaves(json.loads(capsys.readouterr().out)["result"])
+    return {NAMED_BY_THE_JOB.sub(r"\1.<name>", key) for key in found}
+
+
+def documented_keys(verb: str) -> set[str]:
+    section = JSON.split(f"\n## `{verb}`\n", 1)[1].split("\n## ", 1)[0]
+    first_cells = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
+    return {key for cell in first_cells for key in re.findall(r"`(.+?)`", cell)}
+
+
+def whole_job(folder: Path) -> str:
+    """Two ranks and two steps, with everything that the results can show."""
+    for trace in late_peer():
+        trace.header["deviceProperties"] = [{"id": 0, "name": "V100"}]
+        trace.step(2, 200, 100).op("aten::add", 210, 10).write(folder)
+    return str(folder)
+
+
+def test_pages_show_what_the_program_prints_today() -> None:
+    command = [sys.executable, str(DOCS / "render.py"), "--check"]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, f"{done.stderr}run: python docs/render.py"
+
+
+def test_a_page_gets_the_table_of_reasons(render: ModuleType) -> None:
+    page = render.rendered("before\n<!-- reasons -->\nold\n<!-- /reasons -->\nafter\n")
+
+    assert page.startswith("before\n<!-- reasons -->\n| edge | why |")
+    assert "| `thread_order` | a host thread does one thing after another" in page
+    assert page.endswith("<!-- /reasons -->\nafter\n")
+
+
+def test_a_prompt_with_output_gets_the_output_of_today(render: ModuleType) -> None:
+    page = render.rendered("```console\n$ tracereplay \\\n    --version  # exit 0\nold\nlines\n```\n")
+
+    assert re.fullmatch(r"```console\n\$ tracereplay \\\n    --version  # exit 0\ntracereplay \d\S*\n```\n", page)
+
+
+def test_a_prompt_without_output_stays_without(render: ModuleType) -> None:
+    page = "```console\n$ tracereplay --version\n```\n```console\n$ make demo\nwhatever\n```\n"
+
+    assert render.rendered(page) == page
+
+
+def test_the_examples_of_the_graph_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```", (DOCS / "concepts" / "dependency-graph.md").read_text(), re.M | re.S)
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {}
+
+    exec(compile(example, "dependency-graph.md", "exec"), names)
+
+    assert names["drawn"].number_of_nodes() == len(names["graph"])
+
+
+@pytest.mark.parametrize("verb", ["info", "replay", "whatif", "attribute", "collect dlrm"])
+def test_every_option_of_a_verb_is_documented(verb: str) -> None:
+    documented = set(re.findall(r"`(--[a-z-]+)", CLI))
+
+    assert set(options_of(verb)) <= documented
+
+
+def test_every_verb_is_documented() -> None:
+    group: Any = typer.main.get_command(app)
+
+    sections = re.findall(r"^## `(\w+)", CLI, re.MULTILINE)
+
+    assert sorted(sections) == sorted(group.commands)
+
+
+@pytest.mark.parametrize("words", [["info"], ["replay"], ["whatif", "--set", "host.speed=2x"], ["attribute"]])
+def test_every_key_that_is_printed_is_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    keys = printed_keys(capsys, *words, whole_job(tmp_path))
+
+    assert keys - documented_keys(words[0]) <= {"interval"}
+
+
+@pytest.mark.parametrize("words", [["info"], ["replay"], ["attribute"]])
+def test_every_documented_key_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    keys = printed_keys(capsys, *words, whole_job(tmp_path))
+
+    assert documented_keys(words[0]) - keys == set()
+
+
+def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = TraceFile(0, 2)
+    alone.events = late_peer()[0].events
+
+    keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x")
+
+    assert documented_keys("whatif") - keys == set()

@@ -1,0 +1,52 @@
+import pytest
+
+from tracereplay.errors import UsageError
+from tracereplay.hardware.knobs import KNOBS, parse_setting
+
+
+def named(text: str) -> list[tuple[str, float]]:
+    return [(setting.knob.name, setting.ratio) for setting in parse_setting(text)]
+
+
+def test_a_knob_and_its_ratio() -> None:
+    assert named("accelerator.hbm.bandwidth=2x") == [("accelerator.hbm.bandwidth", 2.0)]
+
+
+@pytest.mark.parametrize(("text", "ratio"), [("0.5x", 0.5), ("1e1x", 10.0), ("2.5e-1x", 0.25)])
+def test_a_ratio_may_have_a_fraction_or_an_exponent(text: str, ratio: float) -> None:
+    assert named(f"host.speed={text}") == [("host.speed", ratio)]
+
+
+def test_a_star_stands_for_one_level() -> None:
+    assert named("fabric.*.bandwidth=4x") == [("fabric.scale_up.bandwidth", 4.0), ("fabric.scale_out.bandwidth", 4.0)]
+
+
+def test_a_star_does_not_stand_for_two_levels() -> None:
+    with pytest.raises(UsageError, match=r"no knob 'fabric\.\*'"):
+        parse_setting("fabric.*=2x")
+
+
+@pytest.mark.parametrize("text", ["host.speed", "host.speed=2", "host.speed=fastx", "host.speed=0x", "host.speed=-1x", "=2xx"])
+def test_what_is_no_positive_ratio_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is not KNOB=RATIOx; write a positive ratio such as host\.speed=2x"):
+        parse_setting(text)
+
+
+def test_an_unknown_knob_is_refused_with_the_names_of_all() -> None:
+    with pytest.raises(UsageError, match=r"no knob 'gpu\.magic'; knobs are accelerator\.hbm\.bandwidth, .*host\.speed"):
+        parse_setting("gpu.magic=2x")
+
+
+def test_every_knob_of_the_contract_is_there() -> None:
+    assert [knob.name for knob in KNOBS] == [
+        "accelerator.hbm.bandwidth",
+        "accelerator.flops",
+        "accelerator.hbm.capacity",
+        "fabric.scale_up.bandwidth",
+        "fabric.scale_up.latency",
+        "fabric.scale_out.bandwidth",
+        "fabric.scale_out.latency",
+        "host.memory.bandwidth",
+        "host.link.bandwidth",
+        "host.speed",
+    ]
