@@ -41,7 +41,7 @@ def test_unreadable_input_is_one_line_that_names_it_and_code_3(
         "other": b'{"a": 1}',
         "list": b"[1, 2]",
         "not_json": b"hello",
-        "cut.gz": gzip.compress(whole)[:-20],
+        "cut.gz": gzip.compress(whole)[:60],
         "no_events": b'{"traceEvents": []}',
         "execution": b'{"schema": "1.0.1", "pid": 3, "nodes": []}',
     }
@@ -175,3 +175,19 @@ def test_strict_refuses_a_trace_that_needs_a_repair(tmp_path: Path, capsys: pyte
 
     assert (tolerant, strict) == (0, 3)
     assert "invalid_times" in capsys.readouterr().err
+
+
+def test_a_cut_file_gives_its_whole_events_with_a_note_unless_that_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = TraceFile(0).step(1, 0, 100).op("aten::mm", 1, 50).op("aten::add", 60, 10).encode()
+    path = tmp_path / "rank0.json.gz"
+    path.write_bytes(gzip.compress(whole)[:-20])
+
+    tolerant = main(["info", str(path)])
+    shown = capsys.readouterr()
+    strict = main(["info", str(path), "--strict"])
+
+    assert (tolerant, strict) == (0, 3)
+    assert "note: rank0.json.gz is truncated: truncated gzip stream" in shown.out
+    assert "truncated gzip stream" in one_line(capsys.readouterr())

@@ -8,8 +8,8 @@ import numpy as np
 from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
 from tracereplay.graph.model import NO_RELEASE, Coverage, DependencyGraph, EdgeArrays, Nodes, StepSpan
 from tracereplay.graph.topology import topological_order
-from tracereplay.trace.schema import SCHEMA
-from tracereplay.trace.table import EventTable, Header, Quality
+from tracereplay.trace.schema import COLUMNS
+from tracereplay.trace.table import EventTable, Header, HeldText, Quality
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def graph_by_hand(tasks: Sequence[Task], edges: Sequence[Edge], steps: Sequence[
     nothing, none = np.zeros(count, np.int64), np.full(count, -1, np.int64)
     ranks = 1 + max(t.rank for t in tasks)
     return DependencyGraph(
-        tables=tuple(EventTable(f"rank{r}.json", SCHEMA.empty_table(), Header(), Quality(), 0) for r in range(ranks)),
+        tables=tuple(_empty_table(f"rank{r}.json") for r in range(ranks)),
         rank_numbers=tuple(range(ranks)),
         nodes=Nodes(
             rank=_ints([t.rank for t in tasks]),
@@ -57,7 +57,7 @@ def graph_by_hand(tasks: Sequence[Task], edges: Sequence[Edge], steps: Sequence[
             residue_ns=_ints([t.residue for t in tasks]),
             step=_ints([t.step for t in tasks]),
             collective=none,
-            call_row=none,
+            owner_row=none,
         ),
         edges=EdgeArrays(
             first=np.searchsorted(dst, np.arange(count + 1)).astype(np.int64),
@@ -69,12 +69,15 @@ def graph_by_hand(tasks: Sequence[Task], edges: Sequence[Edge], steps: Sequence[
             lag_ns=_ints([e.lag for e in ordered]),
         ),
         order=topological_order(count, src, dst),
-        parent_row=tuple(np.empty(0, np.int64) for _ in range(ranks)),
         steps=tuple(steps),
         collectives=(),
         coverage=Coverage({}, 0, 0, 0, 0, 0, 0, 0, 0),
         host_carries_classes=False,
     )
+
+
+def _empty_table(path: str) -> EventTable:
+    return EventTable(path, COLUMNS.empty_table(), Header(), Quality(), 0, HeldText(()))
 
 
 def _ints(values: Sequence[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -35,8 +35,8 @@ def test_idle_and_compute_time_agree_to_the_nanosecond(corpus: Path, paths: str)
     assert rows == tuple(
         TemporalBreakdown(
             rank=rank.rank or 0,
-            window_ns=rank.gpu.window_ns,
-            idle_ns=rank.gpu.idle_ns,
+            window_ns=rank.gpu.window_ns or 0,
+            idle_ns=rank.gpu.idle_ns or 0,
             compute_ns=rank.gpu.compute_ns,
             non_compute_ns=rank.gpu.busy_ns - rank.gpu.compute_ns,
         )

@@ -5,7 +5,18 @@ import pytest
 
 from tests.fakes.jobs import job_of
 from tests.fakes.kineto import TraceFile
-from tracereplay.analyzers.overview import DeviceTime, DeviceUse, Links, RankOverview, StepRow, StreamUse, survey, union_ns
+from tracereplay.analyzers.overview import (
+    DeviceTime,
+    DeviceUse,
+    Links,
+    RankOverview,
+    StepRow,
+    StreamUse,
+    notes,
+    survey,
+    union_ns,
+)
+from tracereplay.trace.job import read_job
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
@@ -49,6 +60,8 @@ def test_device_time_is_counted_by_hand(tmp_path: Path) -> None:
         exposed_comm_ns=100_000,
         work_ns=300_000,
         same_stream_overlap_ns=0,
+        raw_work_ns=300_000,
+        raw_window_ns=300_000,
         devices=(DeviceUse(0, 250_000, 50_000),),
         streams=(StreamUse(0, 7, 2, 150_000), StreamUse(0, 20, 1, 150_000)),
     )
@@ -112,7 +125,52 @@ def test_work_and_launches_without_each_other_are_counted(tmp_path: Path) -> Non
 
     links = rank_of(tmp_path, trace.kernel("a", 5, 5, 7, 1).kernel("b", 10, 5, 7, 99)).links
 
-    assert links == Links(linked=1, orphans=1, launches_without_work=1)
+    assert links == Links(1, 1, 1, {"external_id": 0, "containment": 0, "none": 2})
+
+
+def test_owners_are_counted_by_how_they_are_known(tmp_path: Path) -> None:
+    trace = (
+        TraceFile()
+        .op("a", 0, 100, **{"External id": 5})
+        .op("b", 10, 50, **{"External id": 9})
+        .call("cudaLaunchKernel", 20, 5, 1)
+    )
+    trace.kernel("by id", 30, 5, 7, **{"External id": 5}).kernel("around", 40, 5, 7, 1).kernel("alone", 50, 5, 7)
+
+    assert rank_of(tmp_path, trace).links.owners == {"external_id": 1, "containment": 1, "none": 1}
+
+
+def test_without_runtime_calls_links_are_not_recorded_and_the_reason_is_told(tmp_path: Path) -> None:
+    overview = survey(job_of(tmp_path, TraceFile(0).kernel("k", 0, 5, 7, 1)))
+
+    assert overview.ranks[0].links == Links(None, None, None, {"external_id": 0, "containment": 0, "none": 1})
+    assert notes(overview) == ["rank 0: no runtime calls are recorded: linked, orphans and launches_without_work are null"]
+
+
+def test_without_device_work_the_reason_is_told(tmp_path: Path) -> None:
+    assert notes(survey(job_of(tmp_path, TraceFile(0).op("a", 0, 5)))) == ["rank 0: no device work is recorded: gpu is null"]
+
+
+def test_recorded_durations_are_kept_beside_those_that_were_cut(tmp_path: Path) -> None:
+    # Q14: b holds two whole later kernels of its stream.
+    trace = TraceFile().kernel("a", 100, 10, 7).kernel("b", 115, 3000, 7).kernel("c", 120, 10, 7).kernel("d", 135, 10, 7)
+
+    gpu = rank_of(tmp_path, trace).gpu
+
+    assert gpu is not None
+    assert (gpu.work_ns, gpu.window_ns, gpu.raw_work_ns, gpu.raw_window_ns) == (35_000, 45_000, 3_030_000, 3_015_000)
+
+
+def test_without_the_end_of_the_file_there_is_no_window_and_the_reason_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "rank0.json"
+    path.write_bytes(TraceFile(0).kernel("a", 0, 10, 7).kernel("b", 20, 10, 7).encode()[:-9])
+
+    overview = survey(read_job([str(path)]))
+
+    gpu = overview.ranks[0].gpu
+    assert gpu is not None
+    assert (gpu.window_ns, gpu.idle_ns, gpu.busy_ns, gpu.devices) == (None, None, 10_000, (DeviceUse(0, 10_000, None),))
+    assert notes(overview)[-1] == "rank 0: the end of the file is lost: window_ns and idle_ns are null"
 
 
 def test_steps_are_listed_whole_and_cut(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_the_examples_of_the_graph_page_run(monkeypatch: pytest.MonkeyPatch) -> 
     assert names["drawn"].number_of_nodes() == len(names["graph"])
 
 
-@pytest.mark.parametrize("verb", ["info", "replay", "whatif", "attribute", "collect dlrm"])
+@pytest.mark.parametrize("verb", ["info", "replay", "whatif", "attribute", "convert", "collect dlrm"])
 def test_every_option_of_a_verb_is_documented(verb: str) -> None:
     documented = set(re.findall(r"`(--[a-z-]+)", CLI))
 
@@ -139,6 +139,12 @@ def test_every_documented_key_is_printed(tmp_path: Path, capsys: pytest.CaptureF
     keys = printed_keys(capsys, *words, whole_job(tmp_path))
 
     assert documented_keys(words[0]) - keys == set()
+
+
+def test_the_documented_keys_of_convert_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = printed_keys(capsys, "convert", whole_job(tmp_path), "--output", str(tmp_path / "job"))
+
+    assert keys == documented_keys("convert")
 
 
 def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

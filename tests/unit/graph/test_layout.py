@@ -7,9 +7,8 @@ from tests.fakes.jobs import table_of
 from tests.fakes.kineto import TraceFile
 from tracereplay.errors import TraceError
 from tracereplay.graph.draft import RankDraft
-from tracereplay.graph.layout import lay_out, match_launches, step_of_time
+from tracereplay.graph.layout import lay_out, step_of_time
 from tracereplay.trace.steps import Step
-from tracereplay.trace.schema import Role
 
 LAUNCH = "cudaLaunchKernel"
 
@@ -165,33 +164,6 @@ def test_a_copy_with_the_name_of_a_collective_is_none(tmp_path: Path) -> None:
     draft = draft_of(tmp_path, TraceFile().op("a", 0, 10).memcpy("nccl copy", 3, 2, stream=7))
 
     assert draft.work.collective.tolist() == [False]
-
-
-def test_a_launch_is_matched_by_its_correlation_id(tmp_path: Path) -> None:
-    trace = TraceFile().call(LAUNCH, 10, 5, 1).call(LAUNCH, 20, 5, 2).kernel("k", 30, 5, 7, 2).kernel("l", 40, 5, 7, 9)
-    table = table_of(tmp_path, trace)
-
-    assert match_launches(table, table.rows_of(Role.KERNEL)).tolist() == [1, -1]
-
-
-def test_a_repeated_correlation_id_is_resolved_in_time(tmp_path: Path) -> None:
-    trace = TraceFile().call(LAUNCH, 10, 5, 1).call(LAUNCH, 100, 5, 1)
-    trace.kernel("first", 30, 5, 7, 1).kernel("second", 110, 5, 7, 1).kernel("before both", 5, 1, 7, 1)
-    table = table_of(tmp_path, trace)
-
-    assert match_launches(table, table.rows_of(Role.KERNEL)).tolist() == [0, 1, 0]
-
-
-def test_without_calls_nothing_is_matched(tmp_path: Path) -> None:
-    table = table_of(tmp_path, TraceFile().op("a", 1, 1).kernel("k", 30, 5, 7, 1))
-
-    assert match_launches(table, table.rows_of(Role.KERNEL)).tolist() == [-1]
-
-
-def test_work_without_a_correlation_id_has_no_launch(tmp_path: Path) -> None:
-    table = table_of(tmp_path, TraceFile().call(LAUNCH, 10, 5, 1).kernel("k", 30, 5, 7))
-
-    assert match_launches(table, table.rows_of(Role.KERNEL)).tolist() == [-1]
 
 
 def test_the_step_of_a_time_is_none_between_and_outside_steps() -> None:

@@ -9,7 +9,8 @@ from tracereplay.analyzers.overview import survey
 from tracereplay.analyzers.prediction import Prediction, predict
 from tracereplay.hardware.knobs import parse_setting
 from tracereplay.replay.whatif import parse_scale, setting_change
-from tracereplay.report.text import accuracy_text, attribution_text, overview_text, prediction_text
+from tracereplay.report.text import accuracy_text, attribution_text, converted_text, overview_text, prediction_text
+from tracereplay.trace.job import read_job
 
 
 def first_line(text: str) -> str:
@@ -45,7 +46,9 @@ def test_info_gives_the_range_of_several_steps(tmp_path: Path) -> None:
 
 
 def test_a_rank_of_unknown_number_is_a_question_mark(tmp_path: Path) -> None:
-    text = overview_text(survey(job_of(tmp_path, TraceFile().op("a", 1, 1))), [])
+    path = TraceFile().op("a", 1, 1).write(tmp_path, "trace.json")
+
+    text = overview_text(survey(read_job([str(path)])), [])
 
     assert text.split("\n")[-2].startswith("?")
 
@@ -129,3 +132,33 @@ def test_a_long_table_says_how_many_rows_it_leaves_out(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, *(TraceFile(rank, 14).op("a", 0, 10) for rank in range(14)))
 
     assert "… and 2 more: see --json" in accuracy_text(assess(graph), graph.coverage, [])
+
+
+def test_info_says_what_was_wrong_with_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "rank0.json"
+    path.write_bytes(b'[{"ph": "X", "cat": "kernel", "name": "a\x01b", "ts": 1, "dur": 1}, {"ph": "X", "na')
+
+    text = overview_text(survey(read_job([str(path)])), [])
+
+    assert (
+        "rank 0: 1 repaired strings; truncated: the last whole event is 'a\\x01b' (event 0), the text ends at byte 80" in text
+    )
+
+
+def test_info_shows_the_clocks_of_ranks_that_share_collectives(tmp_path: Path) -> None:
+    ranks = [TraceFile(r).gloo("gloo:all_reduce", 100 + 500 * r, 50, tid=5) for r in (0, 1)]
+
+    text = overview_text(survey(job_of(tmp_path, *ranks)), [])
+
+    (row,) = [line.split() for line in text.split("\n") if line.startswith("1 ") and "ppm" in line]
+    assert row == ["1", "500.0", "µs", "0.0", "ppm", "0", "ns", "1", "yes"]
+
+
+def test_convert_lists_what_it_wrote() -> None:
+    text = converted_text("job", [(0, 1234, 56789), (None, 1, 2)], ["careful"])
+
+    assert [line.split() for line in text.split("\n") if line.startswith(("0", "?"))] == [
+        ["0", "1,234", "56,789"],
+        ["?", "1", "2"],
+    ]
+    assert (first_line(text), text.endswith("note: careful\n")) == ("wrote job", True)

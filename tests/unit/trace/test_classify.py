@@ -100,7 +100,7 @@ def test_class_of_a_real_operator(name: str, expected: WorkClass) -> None:
         ("c10d::allreduce_", "all_reduce"),
         ("c10d::_reduce_scatter_base_", "reduce_scatter"),
         ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", "other"),
-        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>", "other"),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>", "all_reduce"),
         ("aten::broadcast_to", None),
         ("volta_sgemm_64x64_nt", None),
     ],

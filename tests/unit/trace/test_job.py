@@ -6,7 +6,7 @@ from tests.fakes.jobs import job_of
 from tests.fakes.kineto import TraceFile
 from tracereplay.errors import TraceError
 from tracereplay.manifest import HostRecord, Manifest, RankRecord, write_manifest
-from tracereplay.trace.job import find_trace_files, read_job
+from tracereplay.trace.job import Conflict, find_trace_files, read_job, survey_job
 
 
 def trace(rank: int | None = None, world_size: int | None = None, host_name: str | None = None) -> TraceFile:
@@ -45,7 +45,7 @@ def test_a_rank_without_metadata_comes_from_the_file_name(tmp_path: Path, name: 
 
 @pytest.mark.parametrize("name", ["frank3.json", "3.json", "crank_7.json"])
 def test_a_file_name_that_only_looks_like_a_rank_says_nothing(tmp_path: Path, name: str) -> None:
-    files = [trace().write(tmp_path, name), trace(0).write(tmp_path, "other.json")]
+    files = [trace(host_name="node0").write(tmp_path, name), trace(0, host_name="node0").write(tmp_path, "other.json")]
 
     job = read_job([str(f) for f in files])
 
@@ -53,10 +53,10 @@ def test_a_file_name_that_only_looks_like_a_rank_says_nothing(tmp_path: Path, na
     assert job.warnings == (f"no rank in metadata or file name: {name}",)
 
 
-def test_a_file_alone_does_not_take_its_rank_from_its_name(tmp_path: Path) -> None:
+def test_a_file_alone_takes_its_rank_from_its_name_too(tmp_path: Path) -> None:
     job = read_job([str(trace().write(tmp_path, "rank3.json"))])
 
-    assert [(t.rank, t.rank_source) for t in job.ranks] == [(None, "none")]
+    assert [(t.rank, t.rank_source) for t in job.ranks] == [(3, "filename")]
     assert job.warnings == ()
 
 
@@ -64,12 +64,26 @@ def test_two_files_of_one_rank_are_refused_by_name(tmp_path: Path) -> None:
     trace(1).write(tmp_path, "a.json")
     trace(1).write(tmp_path, "b.json")
 
-    with pytest.raises(TraceError, match=r"rank 1 is claimed by two files: .*a\.json and .*b\.json"):
+    with pytest.raises(TraceError, match=r"rank 1 is claimed by 2 files: .*a\.json and .*b\.json"):
         read_job([str(tmp_path)])
 
 
+def test_a_survey_lists_files_in_conflict_and_keeps_them(tmp_path: Path) -> None:
+    files = [str(trace(1).write(tmp_path, name)) for name in ("a.json", "b.json")]
+
+    job = survey_job([str(tmp_path)])
+
+    assert (job.conflicts, job.files) == ((Conflict(1, tuple(files)),), files)
+
+
+def test_ranks_without_a_common_collective_and_a_host_are_named(tmp_path: Path) -> None:
+    job = job_of(tmp_path, trace(0), trace(1))
+
+    assert job.warnings == ("no common collective aligns the clocks of ranks 1: nothing is said across these ranks",)
+
+
 def test_ranks_of_the_recorded_size_that_are_not_there_are_named(tmp_path: Path) -> None:
-    job = job_of(tmp_path, trace(0, world_size=4), trace(2, world_size=4))
+    job = job_of(tmp_path, trace(0, 4, "node0"), trace(2, 4, "node0"))
 
     assert (job.world_size, job.ranks_missing) == (4, (1, 3))
     assert job.warnings == ("2 of 4 ranks are missing: 1, 3",)
@@ -82,7 +96,7 @@ def test_a_long_list_of_missing_ranks_is_shortened(tmp_path: Path) -> None:
 
 
 def test_a_job_of_unknown_size_misses_nothing(tmp_path: Path) -> None:
-    job = job_of(tmp_path, trace(0), trace(5))
+    job = job_of(tmp_path, trace(0, host_name="node0"), trace(5, host_name="node0"))
 
     assert (job.world_size, job.ranks_missing, job.warnings) == (None, (), ())
 

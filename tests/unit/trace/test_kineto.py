@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from tests.fakes.kineto import TraceFile
 from tracereplay.errors import TraceError
 from tracereplay.trace.kineto import read_kineto
 from tracereplay.trace.schema import Role
-from tracereplay.trace.table import Group
+from tracereplay.trace.table import Group, Header, Quality
 
 
 def file_with(folder: Path, text: str) -> Path:
@@ -101,7 +102,7 @@ def test_args_that_are_no_object_are_kept_as_text_and_give_no_ids(tmp_path: Path
 
     table = table_of(tmp_path, trace)
 
-    assert table.table.column("args").to_pylist() == [b"[1,2]"]
+    assert (json.loads(table.with_text().column("text")[0].as_py())["args"], table.args_of(0)) == ([1, 2], {})
     assert table.table.column("stream").to_pylist() == [None]
 
 
@@ -193,9 +194,10 @@ def test_a_trace_without_a_header_says_nothing_of_itself(tmp_path: Path) -> None
         ('{"b": 1, "a": 2}', "no traceEvents among its keys (a, b)"),
         ("{}", "no traceEvents among its keys (none)"),
         ('{"traceEvents": []}', "no analysable events"),
-        ('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "na', "not a whole Kineto JSON document"),
-        ("hello", "not a whole Kineto JSON document"),
-        ('"text"', "not a whole Kineto JSON document"),
+        ('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "na', "truncated: no event is whole, the text ends at byte 49"),
+        ('{"traceEv', "no Kineto trace: no traceEvents, and not JSON either"),
+        ("hello", "no Kineto trace: no traceEvents, and not JSON either"),
+        ('"text"', "JSON of another kind: neither an object nor an array of events"),
     ],
 )
 def test_what_is_no_kineto_trace_is_named(tmp_path: Path, text: str, words: str) -> None:
@@ -207,9 +209,115 @@ def test_what_is_no_kineto_trace_is_named(tmp_path: Path, text: str, words: str)
     assert caught.value.where == str(path)
 
 
-def test_bytes_that_are_no_text_are_named_with_their_place(tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_replaced_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "rank0.json"
-    path.write_bytes(b'{"traceEvents": [{"ph": "X", "name": "\xff", "ts": 1, "dur": 1}]}')
+    path.write_bytes(b'{"traceEvents": [{"ph": "X", "name": "a\xffb", "ts": 1, "dur": 1}]}')
 
-    with pytest.raises(TraceError, match=r"rank0\.json: "):
-        read_kineto(path)
+    table = read_kineto(path)
+
+    assert (table.names, table.quality) == (["a\ufffdb"], Quality(repaired_strings=1))
+
+
+def test_a_cut_document_gives_its_whole_events_and_says_where_it_ends(tmp_path: Path) -> None:
+    text = TraceFile().op("a", 1, 1).op("b", 2, 1).encode()[:-20]
+    path = file_with(tmp_path, text.decode())
+
+    table = read_kineto(path)
+
+    assert (table.names, table.recorded_events) == (["a"], 1)
+    assert table.quality == Quality(
+        complete=False,
+        damage=f"truncated: the last whole event is 'a' (event 0), the text ends at byte {len(text)}",
+        end_lost=True,
+    )
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_a_document_without_its_closing_brackets_has_lost_no_event(tmp_path: Path, cut: int) -> None:
+    path = file_with(tmp_path, TraceFile().op("a", 1, 1).op("b", 2, 1).encode()[:-cut].decode())
+
+    table = read_kineto(path)
+
+    assert (table.names, table.quality.complete, table.quality.end_lost) == (["a", "b"], False, False)
+
+
+@pytest.mark.parametrize("text", ['[{"ph":"X","name":"a","ts":1,"dur":1}', '[{"ph":"X","name":"a","ts":1,"dur":1},\n'])
+def test_a_bare_array_may_stay_open(tmp_path: Path, text: str) -> None:
+    table = read_kineto(file_with(tmp_path, text))
+
+    assert (table.names, table.quality) == (["a"], Quality())
+
+
+def test_the_header_may_stand_after_the_events(tmp_path: Path) -> None:
+    text = '{"traceEvents": [{"ph":"X","name":"a","ts":1,"dur":1}], "distributedInfo": {"rank": 5, "world_size": 8}}'
+
+    header = read_kineto(file_with(tmp_path, text)).header
+
+    assert (header.rank, header.world_size) == (5, 8)
+
+
+def test_a_header_that_cannot_be_read_is_not_recorded_and_counted(tmp_path: Path) -> None:
+    table = read_kineto(file_with(tmp_path, '{"a" "b" {, "traceEvents": [{"ph":"X","name":"a","ts":1,"dur":1}]}'))
+
+    assert (table.names, table.header, table.quality.quarantined_events) == (["a"], Header(), 1)
+
+
+@pytest.mark.parametrize("space", ["", "\n", " ,\n"])
+def test_a_second_document_is_refused_with_its_place(tmp_path: Path, space: str) -> None:
+    first = TraceFile().op("a", 1, 1).encode().decode()
+
+    with pytest.raises(
+        TraceError, match=rf"two JSON documents in one file \(the second one begins at byte {len(first + space)}\)"
+    ):
+        read_kineto(file_with(tmp_path, first + space + first))
+
+
+def test_an_event_that_cannot_be_read_is_left_out_and_counted_and_keeps_its_place(tmp_path: Path) -> None:
+    text = '[{"ph":"X","name":"a","ts":1,"dur":1},{"ph":"X" "ts" 5},{"ph":"X","name":"c","ts":3,"dur":1}]'
+
+    table = read_kineto(file_with(tmp_path, text))
+
+    assert (table.names, table.column("event").tolist(), table.recorded_events) == (["a", "c"], [0, 2], 3)
+    assert table.quality == Quality(quarantined_events=1)
+
+
+def test_numbers_that_are_not_finite_are_null_and_counted(tmp_path: Path) -> None:
+    text = '[{"ph":"X","name":"a","ts":1,"dur":1,"args":{"x":inf,"y":-Infinity,"z":NaN,"bytes":7}}]'
+
+    table = read_kineto(file_with(tmp_path, text))
+
+    assert table.args_of(0) == {"x": None, "y": None, "z": None, "bytes": 7}
+    assert table.quality == Quality(nonfinite_values=3)
+
+
+def test_work_knows_its_launch_its_owner_and_calls_their_parents(tmp_path: Path) -> None:
+    trace = TraceFile().op("mm", 0, 50).call("cudaLaunchKernel", 10, 5, 1).kernel("k", 20, 30, 7, 1)
+
+    table = table_of(tmp_path, trace).table
+
+    links = [table.column(name).to_pylist() for name in ("parent_row", "launch_row", "owner_row")]
+    assert links == [[None, 0, None], [None, None, 1], [None, None, 0]]
+
+
+def test_work_that_starts_before_its_launch_is_linked_and_counted(tmp_path: Path) -> None:
+    table = table_of(tmp_path, TraceFile().call("cudaLaunchKernel", 10, 5, 1).kernel("k", 8, 30, 7, 1))
+
+    assert (table.column("launch_row").tolist(), table.quality) == ([-1, 0], Quality(clock_violations=1))
+
+
+def test_a_record_that_was_lost_has_no_duration(tmp_path: Path) -> None:
+    far = 1_783_322_452_000_000
+    table = table_of(tmp_path, TraceFile().kernel("lost", 0, 0, 7).kernel("b", far, 5, 7).kernel("c", far + 10, 5, 7))
+
+    assert (table.table.column("dur_ns").to_pylist(), table.table.column("raw_dur_ns").to_pylist()) == (
+        [None, 5000, 5000],
+        [0, 5000, 5000],
+    )
+    assert (table.column("time_class").tolist(), table.quality.invalid_times) == ([3, 0, 0], 1)
+
+
+def test_a_duration_that_cannot_be_true_is_cut_and_counted(tmp_path: Path) -> None:
+    table = table_of(tmp_path, TraceFile().kernel("a", 0, 100, 7).kernel("b", 10, 20, 7))
+
+    assert (table.column("dur_ns").tolist(), table.column("raw_dur_ns").tolist()) == ([10_000, 20_000], [100_000, 20_000])
+    assert table.quality == Quality(impossible_durations=1)

@@ -44,12 +44,12 @@ def test_a_table_with_other_columns_is_our_fault(tmp_path: Path) -> None:
     table = table_of(tmp_path, TraceFile().op("mm", 1, 1))
 
     with pytest.raises(ValueError, match="schema"):
-        EventTable("x", table.table.drop_columns(["args"]), Header(), Quality(), 1)
+        EventTable("x", table.table.drop_columns(["stream"]), Header(), Quality(), 1, table.text)
 
 
 def test_a_table_with_a_row_without_a_start_is_our_fault(tmp_path: Path) -> None:
-    table = table_of(tmp_path, TraceFile().event("cpu_op", "mm", 1, None)).table
-    broken = table.set_column(1, table.schema.field("ts_ns"), table.column("dur_ns"))
+    table = table_of(tmp_path, TraceFile().event("cpu_op", "mm", 1, None))
+    broken = table.table.set_column(1, table.table.schema.field("ts_ns"), table.table.column("dur_ns"))
 
     with pytest.raises(ValueError, match="without a start"):
-        EventTable("x", broken, Header(), Quality(), 1)
+        EventTable("x", broken, Header(), Quality(), 1, table.text)

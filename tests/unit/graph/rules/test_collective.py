@@ -19,8 +19,9 @@ def rank(number: int, world_size: int | None = 2, **more: Any) -> TraceFile:
 
 
 def pair(folder: Path, name: str, first: tuple[int, int], second: tuple[int, int]) -> DependencyGraph:
-    """Two ranks with one collective each, given as (start, duration)."""
-    return graph_of(folder, rank(0).kernel(name, *first, stream=7), rank(1).kernel(name, *second, stream=7))
+    """Two ranks of one host with one collective each, given as (start, duration)."""
+    ranks = rank(0, host_name="node0"), rank(1, host_name="node0")
+    return graph_of(folder, ranks[0].kernel(name, *first, stream=7), ranks[1].kernel(name, *second, stream=7))
 
 
 def test_an_all_reduce_splits_into_waiting_and_the_shortest_participants_duration(tmp_path: Path) -> None:
@@ -109,8 +110,8 @@ def test_collectives_of_a_kind_are_matched_by_their_order(tmp_path: Path) -> Non
 
 
 def test_collectives_of_different_kinds_are_not_matched_with_each_other(tmp_path: Path) -> None:
-    first = rank(0).kernel(ALL_REDUCE, 100, 50, 7).kernel(BROADCAST, 200, 50, 7)
-    second = rank(1).kernel(BROADCAST, 120, 30, 7).kernel(ALL_REDUCE, 260, 30, 7)
+    first = rank(0, host_name="node0").kernel(ALL_REDUCE, 100, 50, 7).kernel(BROADCAST, 200, 50, 7)
+    second = rank(1, host_name="node0").kernel(BROADCAST, 120, 30, 7).kernel(ALL_REDUCE, 260, 30, 7)
 
     names = [(c.name, c.start_ns) for c in graph_of(tmp_path, first, second).collectives]
 
@@ -192,8 +193,10 @@ def test_a_recorded_group_makes_the_edges_recorded(tmp_path: Path) -> None:
         ({"In msg nelems": 1000, "dtype": "Unknown"}, None),
         ({"Input Dims": [[64, 10]], "Input type": ["float"]}, 2560),
         ({"Input Dims": [[64, 10]], "Input type": ["who knows"]}, None),
-        ({"Input Dims": [[]], "Input type": ["double"]}, 8),
-        ({"Input Dims": [[[2], [3]]], "Input type": ["float"]}, None),
+        ({"Input Dims": [[[2], [3]]], "Input type": ["float"]}, 20),
+        ({"Input Dims": [[[183297]]], "Input type": ["TensorList"], "dtype": "Float"}, None),
+        ({"Input Dims": [[[183297]], []], "Input type": ["TensorList", "float"]}, 733188),
+        ({"Input Dims": [[[183297]]], "Input type": ["TensorList"]}, None),
         ({"Input Dims": [], "Input type": []}, None),
         ({}, None),
     ],

@@ -4,7 +4,8 @@ from tests.fakes.jobs import graph_of, table_of
 from tests.fakes.kineto import TraceFile
 from tests.fakes.labels import edges_of, tasks_of
 from tracereplay.graph.kinds import EdgeKind
-from tracereplay.graph.rules.host_collective import is_communication_annotation, match_calls
+from tracereplay.graph.rules.host_collective import match_calls
+from tracereplay.trace.collectives import is_host_annotation
 from tracereplay.trace.schema import Role
 
 BACKWARD = "autograd::engine::evaluate_function: MmBackward0"
@@ -30,7 +31,7 @@ def exchange(trace: TraceFile, at: int, *, waits_until: int, ends: int) -> Trace
 def test_annotations_of_cpu_backends_are_communication() -> None:
     names = ("gloo:all_to_all", "mpi:all_reduce", "ucc:broadcast", "nccl:all_reduce", "## gloo: ##")
 
-    assert [is_communication_annotation(name) for name in names] == [True, True, True, False, False]
+    assert [is_host_annotation(name) for name in names] == [True, True, True, False, False]
 
 
 def test_collectives_of_a_kind_belong_to_the_calls_of_that_kind_in_order(tmp_path: Path) -> None:
