@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracereplay.trace.steps import find_steps
 from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.classify import WorkClass, classes_of_names
 from tracereplay.trace.clock import RankClock
@@ -18,6 +17,7 @@ from tracereplay.trace.collectives import collective_rows
 from tracereplay.trace.job import Conflict, Job, RankTrace
 from tracereplay.trace.links import OwnerKind
 from tracereplay.trace.schema import DEVICE_ROLES, Role
+from tracereplay.trace.steps import find_steps
 from tracereplay.trace.table import Device, EventTable, Quality
 
 _LAUNCH_CALL = re.compile(r"(Launch(Cooperative)?Kernel|GraphLaunch|Memcpy|Memset)")
@@ -77,7 +77,8 @@ class DeviceTime:
 @dataclass(frozen=True, slots=True)
 class Links:
     """Device work with and without a launching call, launching calls without work, and how owners are known. The first
-    three are None where no calls are recorded at all."""
+    three are None where no calls are recorded at all.
+    """
 
     linked: int | None
     orphans: int | None
@@ -219,7 +220,8 @@ def _device_time(table: EventTable) -> DeviceTime | None:
     parts = {name: _over_devices(device, start, end, mask) for name, mask in _masks(comm, memory, compute).items()}
     overlap = parts["comm"] + parts["compute"] - parts["both"]
     devices = tuple(
-        DeviceUse(int(d), busy := union_ns(start[device == d], end[device == d]), None if window is None else window - busy) for d in np.unique(device)
+        DeviceUse(int(d), busy := union_ns(start[device == d], end[device == d]), None if window is None else window - busy)
+        for d in np.unique(device)
     )
     streams, stream_overlap = _streams(table, rows, start, end)
     busy_ns = sum(d.busy_ns for d in devices)
@@ -255,7 +257,7 @@ def _split(table: EventTable, rows: Int64s) -> tuple[npt.NDArray[np.bool_], npt.
     """Which device rows are communication and which move memory: by role, then by the vendor's copy kernels."""
     names = table.codes("name")[rows]
     kernel = table.column("role")[rows] == Role.KERNEL
-    comm = kernel & (classes_of_names(table.names, operators=False)[names] == WorkClass.COLLECTIVE)
+    comm = kernel & (classes_of_names(table.names, operators=False, rules=table.rules)[names] == WorkClass.COLLECTIVE)
     copies = np.array([_MEMORY_KERNEL.search(name) is not None for name in table.names], np.bool_)[names]
     return comm, ~kernel | (copies & ~comm)
 

@@ -12,7 +12,8 @@ _OP = """  {{
     "ph": "X", "cat": "cpu_op", "name": "{name}", "pid": 1000, "tid": 1000,
     "ts": {ts}.{fraction:03d}, "dur": {dur}.125,
     "args": {{
-      "External id": {id},"Record function id": {id}, "Concrete Inputs": ["", "", ""], "Input type": ["float", "float", "Scalar"],
+      "External id": {id},"Record function id": {id}, "Concrete Inputs": ["", "", ""],
+      "Input type": ["float", "float", "Scalar"],
       "Input Strides": [[512, 1], [1, 512], []], "Input Dims": [[2048, 512], [512, 256], []], "Ev Idx": {id}
     }}
   }}"""
@@ -36,7 +37,16 @@ _FLOW = """  {{
     "ph": "{ph}", "id": {id}, "pid": {pid}, "tid": {tid}, "ts": {ts}.{fraction:03d},
     "cat": "ac2g", "name": "ac2g"{bind}
   }}"""
-_OPERATORS = ("aten::linear", "aten::addmm", "aten::relu", "aten::embedding_bag", "aten::cat", "aten::bmm", "aten::add_", "aten::mul")
+_OPERATORS = (
+    "aten::linear",
+    "aten::addmm",
+    "aten::relu",
+    "aten::embedding_bag",
+    "aten::cat",
+    "aten::bmm",
+    "aten::add_",
+    "aten::mul",
+)
 _KERNELS = (
     "volta_sgemm_128x64_tn",
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3> >(int)",

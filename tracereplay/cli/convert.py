@@ -5,12 +5,15 @@ from typing import Annotated
 
 import typer
 
-from tracereplay.cli.options import AsJson, Debug, ManifestFile, Paths, Ranks, Strict, request
+from tracereplay.cli.options import AsJson, Beside, Debug, ManifestFile, Paths, Ranks, Strict, request
 
 Target = Annotated[Path, typer.Option("--output", help="Directory to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 Anonymize = Annotated[
-    bool, typer.Option("--anonymize", help="Hash names of modules, files, hosts and users; keep operators, kernels, shapes and times.")
+    bool,
+    typer.Option(
+        "--anonymize", help="Hash names of modules, files, hosts and users; keep operators, kernels, shapes and times."
+    ),
 ]
 
 
@@ -31,7 +34,7 @@ def convert(  # noqa: PLR0913, PLR0917 - typer reads a command's options from it
     from tracereplay.trace.anonymize import anonymized  # noqa: PLC0415
     from tracereplay.trace.store import stored_bytes, write_job  # noqa: PLC0415
 
-    job = load_unaligned(request(paths, ranks, None, manifest, strict, no_cache=True))
+    job = load_unaligned(request(paths, ranks, None, Beside(manifest, None, None, strict, no_cache=True)))
     tables = [(anonymized(t.table) if anonymize else t.table, t.rank) for t in job.ranks]
     write_job(tables, output, force=force)
     written = [(t.rank, len(t.table), size) for t, size in zip(job.ranks, stored_bytes(output), strict=True)]

@@ -1,6 +1,20 @@
 """``tracereplay info``: what is in the traces."""
 
-from tracereplay.cli.options import AsJson, Debug, ManifestFile, NoCache, Output, Paths, Ranks, Steps, Strict, request
+from tracereplay.cli.options import (
+    AsJson,
+    Beside,
+    Debug,
+    ExecutionTraces,
+    ManifestFile,
+    NoCache,
+    Output,
+    Paths,
+    Ranks,
+    Rules,
+    Steps,
+    Strict,
+    request,
+)
 
 
 def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its parameters
@@ -8,6 +22,8 @@ def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     ranks: Ranks = None,
     steps: Steps = None,
     manifest: ManifestFile = None,
+    execution_traces: ExecutionTraces = None,
+    rules: Rules = None,
     strict: Strict = False,
     no_cache: NoCache = False,
     as_json: AsJson = False,
@@ -20,7 +36,7 @@ def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     from tracereplay.report import jsonout, text  # noqa: PLC0415
     from tracereplay.trace.job import refuse_conflicts  # noqa: PLC0415
 
-    wanted = request(paths, ranks, steps, manifest, strict, no_cache)
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache))
     job = load_survey(wanted)
     overview = survey(job, wanted.steps)
     warnings = [*job.warnings, *notes(overview)]

@@ -1,6 +1,9 @@
 """Read and build for a verb: in, a request; out, a job or its graph."""
 
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,12 +11,12 @@ from tracereplay.cli.options import Request
 from tracereplay.errors import TraceError, UsageError
 from tracereplay.graph.build import build_graph
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.trace.job import Job, read_job, refuse_conflicts, survey_job
+from tracereplay.trace.job import Extras, Job, refuse_conflicts, survey_job
 
 
 def load_survey(wanted: Request) -> Job:
     """The job of a request with files in conflict among its ranks, for ``info``, which lists them."""
-    return _checked(survey_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks, cache=wanted.cache), wanted)
+    return _checked(_survey(wanted, clocks=True), wanted)
 
 
 def load_job(wanted: Request) -> Job:
@@ -22,7 +25,35 @@ def load_job(wanted: Request) -> Job:
     Raises:
         TraceError: unreadable input or, with ``--strict``, input that needed a repair.
     """
-    return _checked(read_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks, cache=wanted.cache), wanted)
+    job = _survey(wanted, clocks=True)
+    refuse_conflicts(job)
+    return _checked(job, wanted)
+
+
+def _survey(wanted: Request, *, clocks: bool) -> Job:
+    """Read, with a bar on stderr where somebody looks at it and it takes more than a moment."""
+    with progress("reading") as on_file:
+        extras = Extras(wanted.manifest, wanted.execution_traces, wanted.rules, wanted.cache, on_file)
+        return survey_job(wanted.paths, ranks=wanted.ranks, extras=extras, clocks=clocks)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar over files on stderr, shown from the second second on, to a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only where there is a terminal
+    from rich.progress import Progress  # noqa: PLC0415
+
+    started = time.monotonic()
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, visible=False)
+
+        def on_file(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, visible=time.monotonic() - started > 1)
+
+        yield on_file
 
 
 def _checked(job: Job, wanted: Request) -> Job:
@@ -40,7 +71,7 @@ def _checked(job: Job, wanted: Request) -> Job:
 
 def load_unaligned(wanted: Request) -> Job:
     """The job of a request with times as each rank recorded them, for keeping."""
-    job = survey_job(wanted.paths, manifest=wanted.manifest, ranks=wanted.ranks, cache=wanted.cache, clocks=False)
+    job = _survey(wanted, clocks=False)
     refuse_conflicts(job)
     return _checked(job, wanted)
 

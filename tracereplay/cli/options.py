@@ -14,6 +14,11 @@ Paths = Annotated[
 Ranks = Annotated[str | None, typer.Option("--ranks", help="Keep these ranks only, such as 0,3-5.")]
 Steps = Annotated[str | None, typer.Option("--steps", help="Keep these steps only: 5, or 5:7 for 5 to 7 inclusive.")]
 ManifestFile = Annotated[Path | None, typer.Option("--manifest", help="Manifest to use instead of the one beside the traces.")]
+ExecutionTraces = Annotated[
+    list[str] | None,
+    typer.Option("--execution-traces", help="Execution traces of the same ranks, for sizes of collectives. May be repeated."),
+]
+Rules = Annotated[Path | None, typer.Option("--rules", help="TOML file of your own classes for kernels and operators.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace that needs a repair (exit code 3).")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Read the files themselves and leave the cache alone.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
@@ -23,26 +28,47 @@ Output = Annotated[Path | None, typer.Option("--output", help="Write there inste
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to read: paths as given, wanted ranks and steps (None: all), the manifest, whether repairs are refused,
-    whether the cache may be used."""
+    """What to read: paths as given, wanted ranks and steps (None: all), what to read beside them, whether repairs are
+    refused, whether the cache may be used.
+    """
 
     paths: tuple[str, ...]
-    ranks: frozenset[int] | None
-    steps: frozenset[int] | None
+    ranks: frozenset[int] | None = None
+    steps: frozenset[int] | None = None
+    manifest: Path | None = None
+    execution_traces: tuple[str, ...] = ()
+    rules: Path | None = None
+    strict: bool = False
+    cache: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The words of a command line about what is read beside the traces and how."""
+
     manifest: Path | None
+    execution_traces: list[str] | None
+    rules: Path | None
     strict: bool
-    cache: bool
+    no_cache: bool
 
 
-def request(  # noqa: PLR0913, PLR0917 - the options that every verb shares
-    paths: list[str], ranks: str | None, steps: str | None, manifest: Path | None, strict: bool, no_cache: bool
-) -> Request:
+def request(paths: list[str], ranks: str | None, steps: str | None, beside: Beside) -> Request:
     """The request that a command line makes.
 
     Raises:
         UsageError: a list of ranks or a range of steps that cannot be read.
     """
-    return Request(tuple(paths), _numbers("--ranks", ranks, "-"), _numbers("--steps", steps, ":"), manifest, strict, not no_cache)
+    return Request(
+        tuple(paths),
+        _numbers("--ranks", ranks, "-"),
+        _numbers("--steps", steps, ":"),
+        beside.manifest,
+        tuple(beside.execution_traces or ()),
+        beside.rules,
+        beside.strict,
+        not beside.no_cache,
+    )
 
 
 def _numbers(option: str, text: str | None, dash: str) -> frozenset[int] | None:

@@ -1,6 +1,20 @@
 """``tracereplay replay``: re-time the job on the hardware it ran on."""
 
-from tracereplay.cli.options import AsJson, Debug, ManifestFile, NoCache, Output, Paths, Ranks, Steps, Strict, request
+from tracereplay.cli.options import (
+    AsJson,
+    Beside,
+    Debug,
+    ExecutionTraces,
+    ManifestFile,
+    NoCache,
+    Output,
+    Paths,
+    Ranks,
+    Rules,
+    Steps,
+    Strict,
+    request,
+)
 
 
 def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its parameters
@@ -8,6 +22,8 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     ranks: Ranks = None,
     steps: Steps = None,
     manifest: ManifestFile = None,
+    execution_traces: ExecutionTraces = None,
+    rules: Rules = None,
     strict: Strict = False,
     no_cache: NoCache = False,
     as_json: AsJson = False,
@@ -19,7 +35,7 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     from tracereplay.cli.load import load_graph, write  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
-    job, graph = load_graph(request(paths, ranks, steps, manifest, strict, no_cache))
+    job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
     accuracy = assess(graph)
     warnings = list(graph.warnings)
     if as_json:

@@ -4,7 +4,21 @@ from typing import Annotated
 
 import typer
 
-from tracereplay.cli.options import AsJson, Debug, ManifestFile, NoCache, Output, Paths, Ranks, Steps, Strict, request
+from tracereplay.cli.options import (
+    AsJson,
+    Beside,
+    Debug,
+    ExecutionTraces,
+    ManifestFile,
+    NoCache,
+    Output,
+    Paths,
+    Ranks,
+    Rules,
+    Steps,
+    Strict,
+    request,
+)
 from tracereplay.errors import UsageError
 
 Scales = Annotated[
@@ -28,6 +42,8 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     ranks: Ranks = None,
     steps: Steps = None,
     manifest: ManifestFile = None,
+    execution_traces: ExecutionTraces = None,
+    rules: Rules = None,
     strict: Strict = False,
     no_cache: NoCache = False,
     as_json: AsJson = False,
@@ -45,7 +61,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
 
     changes = [parse_scale(one) for one in scale or []]
     changes += [setting_change(setting) for one in set_ or [] for setting in parse_setting(one)]
-    job, graph = load_graph(request(paths, ranks, steps, manifest, strict, no_cache))
+    job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
     prediction = predict(graph, changes)
     warnings = [*graph.warnings, *notes(prediction)]
     if as_json:

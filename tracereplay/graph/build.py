@@ -108,7 +108,9 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
 
 def _nodes(parts: _Parts, *, host_carries_classes: bool) -> Nodes:
     count = parts.count
-    columns = {name: np.full(count, -1, np.int64) for name in ("rank", "row", "start", "dur", "step", "collective", "owner_row")}
+    columns = {
+        name: np.full(count, -1, np.int64) for name in ("rank", "row", "start", "dur", "step", "collective", "owner_row")
+    }
     kind, work_class = np.zeros(count, np.int8), np.zeros(count, np.int8)
     for draft, found in zip(parts.drafts, parts.found, strict=True):
         _fill_host(draft, columns, work_class, host_carries_classes)
@@ -126,7 +128,7 @@ def _nodes(parts: _Parts, *, host_carries_classes: bool) -> Nodes:
 
 
 def _fill_host(draft: RankDraft, columns: dict[str, Int64s], work_class: np.ndarray, carries: bool) -> None:
-    classes = classes_of_names(draft.table.names, operators=True)
+    classes = classes_of_names(draft.table.names, operators=True, rules=draft.table.rules)
     for thread in draft.threads:
         part = slice(thread.first_node, thread.first_node + thread.node_count)
         tiling = thread.tiling
@@ -146,7 +148,7 @@ def _fill_host(draft: RankDraft, columns: dict[str, Int64s], work_class: np.ndar
 def _fill_work(draft: RankDraft, columns: dict[str, Int64s], kind: np.ndarray, work_class: np.ndarray) -> None:
     work, table = draft.work, draft.table
     nodes, last = draft.work_node, draft.work_last_node
-    classes = classes_of_names(table.names, operators=False)[table.codes("name")[work.row]]
+    classes = classes_of_names(table.names, operators=False, rules=table.rules)[table.codes("name")[work.row]]
     roles = table.column("role")[work.row]
     for role in (Role.MEMCPY, Role.MEMSET):
         classes = np.where(roles == role, int(class_of_role(role) or WorkClass.OTHER), classes)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracereplay.trace.steps import StepMarks
 from tracereplay.graph.tiling import Int64s, Tiling
+from tracereplay.trace.steps import StepMarks
 from tracereplay.trace.table import EventTable
 
 

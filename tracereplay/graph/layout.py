@@ -13,11 +13,11 @@ from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft, Work
 from tracereplay.graph.rules import autograd
 from tracereplay.graph.rules.host_collective import match_calls
-from tracereplay.trace.steps import Step, StepMarks, find_steps
 from tracereplay.graph.tiling import Int64s, tile
 from tracereplay.trace.classify import WorkClass, class_of_kernel
 from tracereplay.trace.collectives import is_host_annotation
 from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES, Role
+from tracereplay.trace.steps import Step, StepMarks, find_steps
 from tracereplay.trace.table import EventTable
 
 
@@ -132,7 +132,7 @@ def _device_work(table: EventTable, low: int, high: int) -> _Queued:
     rows, calls = rows[kept], calls[kept]
     devices, streams = table.column("device")[rows], table.column("stream")[rows]
     _, queue = np.unique(np.stack([devices, streams], axis=1), axis=0, return_inverse=True)
-    names = np.array([class_of_kernel(name) == WorkClass.COLLECTIVE for name in table.names], np.bool_)
+    names = np.array([class_of_kernel(name, table.rules) == WorkClass.COLLECTIVE for name in table.names], np.bool_)
     collective = names[table.codes("name")[rows]] & (table.column("role")[rows] == Role.KERNEL)
     return _Queued(rows, queue.reshape(-1).astype(np.int64), calls, collective)
 

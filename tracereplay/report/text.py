@@ -36,7 +36,14 @@ def overview_text(overview: Overview, warnings: Sequence[str]) -> str:
     clocks = [c for c in overview.clock[1:] if c.offset_ns is not None and c.anchors]
     if clocks:
         rows = [
-            (_rank(c.rank), format_ns(c.offset_ns), f"{c.drift_ppm or 0:.1f} ppm", format_ns(c.residual_ns), str(c.anchors), "yes" if c.applied else "no")
+            (
+                _rank(c.rank),
+                format_ns(c.offset_ns),
+                f"{c.drift_ppm or 0:.1f} ppm",
+                format_ns(c.residual_ns),
+                str(c.anchors),
+                "yes" if c.applied else "no",
+            )
             for c in _first(clocks)
         ]
         lines.append(_table(("clock of rank", "offset", "drift", "residual", "anchors", "corrected"), rows, len(clocks)))
@@ -53,9 +60,13 @@ def _quality_line(r: RankOverview) -> str:
     """What was wrong with a rank's file; empty where nothing was."""
     q = r.quality
     counts = {
-        "repaired strings": q.repaired_strings, "non-finite values": q.nonfinite_values, "quarantined events": q.quarantined_events,
-        "invalid times": q.invalid_times, "impossible durations": q.impossible_durations, "starts before their launch": q.clock_violations,
-    }  # fmt: skip
+        "repaired strings": q.repaired_strings,
+        "non-finite values": q.nonfinite_values,
+        "quarantined events": q.quarantined_events,
+        "invalid times": q.invalid_times,
+        "impossible durations": q.impossible_durations,
+        "starts before their launch": q.clock_violations,
+    }
     found = [f"{n:,} {name}" for name, n in counts.items() if n] + ([q.damage] if q.damage else [])
     return f"rank {_rank(r.rank)}: {'; '.join(found)}" if found else ""
 

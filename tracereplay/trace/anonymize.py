@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tracereplay.trace.columns import bytes_column, coded_column
 from tracereplay.trace.schema import DEVICE_ROLES, Role
-from tracereplay.trace.table import EventTable, Group, HeldText
+from tracereplay.trace.table import ElementTexts, EventTable, Group, HeldText
 
 _PUBLIC = re.compile(
     r"^(aten|prims?|fbgemm|torchvision|torchrec|quantized|quantized_decomposed|c10d|_c10d_functional|torch\.distributed|mkldnn|nccl|gloo|mpi|ucc|"
@@ -49,9 +48,10 @@ def anonymized(table: EventTable) -> EventTable:
     for column, values in (("name", shown), ("pid", pids)):
         place = columns.schema.get_field_index(column)
         columns = columns.set_column(place, columns.schema.field(place), coded_column(table.codes(column), values))
-    texts = pa.chunked_array([bytes_column([_text(table, row, shown[codes[row]]) for row in range(len(table))])])
+    texts = bytes_column([_text(table, row, shown[codes[row]]) for row in range(len(table))])
+    held = HeldText((ElementTexts(texts, np.arange(len(table))),))
     header = replace(table.header, host=_hashed(table.header.host), groups=tuple(_group(g) for g in table.header.groups))
-    return replace(table, path=_file_name(table.path), table=columns, header=header, text=HeldText(texts), _columns={})
+    return replace(table, path=_file_name(table.path), table=columns, header=header, text=held, _columns={})
 
 
 def public_name(name: str) -> str:
@@ -90,4 +90,8 @@ def _is_plain(value: Any) -> bool:
     """Numbers, and text and lists of what shapes and types are made of."""
     if isinstance(value, list):
         return all(_is_plain(part) for part in value)
-    return value is None or isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"[\w :<>,.\[\]()-]*", value) is not None)
+    return (
+        value is None
+        or isinstance(value, int | float)
+        or (isinstance(value, str) and re.fullmatch(r"[\w :<>,.\[\]()-]*", value) is not None)
+    )

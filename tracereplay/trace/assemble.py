@@ -21,7 +21,7 @@ from tracereplay.trace.links import LinkColumns, launch_rows, owner_rows
 from tracereplay.trace.nesting import parent_rows
 from tracereplay.trace.scan import Chunk
 from tracereplay.trace.schema import COLUMNS, DEVICE_ROLES, HOST_ROLES, ROLE_OF_CATEGORY, Role
-from tracereplay.trace.table import EventTable, Header, HeldText, Quality
+from tracereplay.trace.table import ElementTexts, EventTable, Header, HeldText, Quality
 from tracereplay.trace.times import TimeClass, classify_times, repair_durations
 
 Int64s = npt.NDArray[np.int64]
@@ -51,9 +51,11 @@ class EventColumns:
     event: list[Int64s] = field(default_factory=list)
     ts: list[Int64s] = field(default_factory=list)
     dur: list[Int64s] = field(default_factory=list)
-    integers: dict[str, list[Int64s]] = field(default_factory=lambda: {n: [] for n in ("device", "stream", "correlation", "external_id")})
+    integers: dict[str, list[Int64s]] = field(
+        default_factory=lambda: {n: [] for n in ("device", "stream", "correlation", "external_id")}
+    )
     texts: dict[str, _Texts] = field(default_factory=lambda: {n: _Texts() for n in ("name", "category", "pid", "tid")})
-    text: list[pa.Array] = field(default_factory=list)
+    text: list[ElementTexts] = field(default_factory=list)
     invalid_times: int = 0
 
     def __len__(self) -> int:
@@ -101,19 +103,14 @@ def _integers(values: list[int | None]) -> Int64s:
         return np.array([NONE if value is None or abs(value) > _INT64_MAX else value for value in values], np.int64)
 
 
-def _event_texts(chunk: Chunk, places: Int64s) -> pa.Array:
-    """The texts of the chosen elements; an element's text reaches to where the next one begins."""
+def _event_texts(chunk: Chunk, places: Int64s) -> ElementTexts:
+    """The texts of a chunk's elements, of which the rows are some; an element's text reaches to where the next begins."""
     starts = chunk.starts
     borders = np.append(starts, chunk.ends[-1]) - starts[0] + 1
     texts = pa.Array.from_buffers(
         pa.large_binary(), starts.size, [None, pa.py_buffer(borders.astype(np.int64)), pa.py_buffer(chunk.array)]
     )
-    if places.size == starts.size:
-        return texts
-    mask = np.zeros(starts.size, np.bool_)
-    mask[places] = True
-    kept: pa.Array = texts.filter(pa.Array.from_buffers(pa.bool_(), mask.size, [None, pa.py_buffer(np.packbits(mask, bitorder="little"))]))
-    return kept
+    return ElementTexts(texts, places)
 
 
 def finish(path: str, columns: EventColumns, header: tuple[Header, int], quality: Quality, elements: int) -> EventTable:
@@ -126,7 +123,9 @@ def finish(path: str, columns: EventColumns, header: tuple[Header, int], quality
     numbers = {name: np.concatenate(parts) for name, parts in columns.integers.items()}
     numbers["correlation"] = np.where(numbers["correlation"] > 0, numbers["correlation"], NONE)
     text = {name: texts.column() for name, texts in columns.texts.items()}
-    category_roles = np.array([int(ROLE_OF_CATEGORY.get(c or "", Role.OTHER)) for c in columns.texts["category"].codes], np.int8)
+    category_roles = np.array(
+        [int(ROLE_OF_CATEGORY.get(c or "", Role.OTHER)) for c in columns.texts["category"].codes], np.int8
+    )
     role = category_roles[np.concatenate(columns.texts["category"].parts)]
     on_device = np.isin(role, DEVICE_ROLES)
     numbers["device"] = _device_from_pid(numbers["device"], on_device, columns.texts["pid"])
@@ -145,16 +144,23 @@ def finish(path: str, columns: EventColumns, header: tuple[Header, int], quality
             integer_column(time_class),
             integer_column(role),
             *(text[name] for name in ("name", "category", "pid", "tid")),
-            *(integer_column(numbers[name], numbers[name] != NONE) for name in ("device", "stream", "correlation", "external_id")),
+            *(
+                integer_column(numbers[name], numbers[name] != NONE)
+                for name in ("device", "stream", "correlation", "external_id")
+            ),
             *(integer_column(rows, rows >= 0) for rows in links),
         ],
         schema=COLUMNS,
     )
-    invalid = columns.invalid_times + int(np.count_nonzero((time_class == TimeClass.UNFINISHED) | (time_class == TimeClass.LOST)))
+    invalid = columns.invalid_times + int(
+        np.count_nonzero((time_class == TimeClass.UNFINISHED) | (time_class == TimeClass.LOST))
+    )
     launches = links[1]
     linked = np.flatnonzero((launches >= 0) & (dur_ns >= 0))
     early = int(np.count_nonzero(ts_ns[linked] < ts_ns[launches[linked]]))
-    return EventTable(path, table, head, quality.with_times(invalid, int(impossible.sum()), early), elements, HeldText(pa.chunked_array(columns.text)))
+    return EventTable(
+        path, table, head, quality.with_times(invalid, int(impossible.sum()), early), elements, HeldText(tuple(columns.text))
+    )
 
 
 def _device_from_pid(device: Int64s, on_device: npt.NDArray[np.bool_], pids: _Texts) -> Int64s:
@@ -168,7 +174,9 @@ def _queues(numbers: dict[str, Int64s], rows: Int64s) -> Int64s:
     return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64) if rows.size else np.empty(0, np.int64)
 
 
-def _links(role: npt.NDArray[np.int8], ts_ns: Int64s, dur_ns: Int64s, numbers: dict[str, Int64s], columns: EventColumns) -> tuple[Int64s, Int64s, Int64s]:
+def _links(
+    role: npt.NDArray[np.int8], ts_ns: Int64s, dur_ns: Int64s, numbers: dict[str, Int64s], columns: EventColumns
+) -> tuple[Int64s, Int64s, Int64s]:
     """Parent, launch and owner rows of the whole table, -1 where there is none."""
     host = np.flatnonzero(np.isin(role, HOST_ROLES) & (dur_ns >= 0))
     pid, tid = (np.concatenate(columns.texts[n].parts).astype(np.int64) for n in ("pid", "tid"))

@@ -6,6 +6,7 @@ the vendors' and libraries' own kernel name parts (cuBLAS/CUTLASS, Tensile ``Cij
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
@@ -120,31 +121,48 @@ _OPERATOR_RULES = (
 _ROLE_CLASS = {Role.MEMCPY: WorkClass.COPY, Role.MEMSET: WorkClass.MEMSET}
 
 
+@dataclass(frozen=True, slots=True)
+class UserRules:
+    """Rules that are asked before the built-in ones: (class, pattern) for kernels and operators, (name, pattern) for
+    collectives; the first match wins.
+    """
+
+    kernels: tuple[tuple[WorkClass, re.Pattern[str]], ...] = ()
+    operators: tuple[tuple[WorkClass, re.Pattern[str]], ...] = ()
+    collectives: tuple[tuple[str, re.Pattern[str]], ...] = ()
+
+
+NO_RULES = UserRules()
+
+
 @cache
-def class_of_kernel(name: str) -> WorkClass:
+def class_of_kernel(name: str, rules: UserRules = NO_RULES) -> WorkClass:
     """The class of device work by its kernel name."""
-    return _first_match(_KERNEL_RULES, name)
+    return _first_match((*rules.kernels, *_KERNEL_RULES), name)
 
 
 @cache
-def class_of_operator(name: str) -> WorkClass:
+def class_of_operator(name: str, rules: UserRules = NO_RULES) -> WorkClass:
     """The class of a host operator's own time, for CPU-only traces."""
-    return _first_match(_OPERATOR_RULES, name)
+    return _first_match((*rules.operators, *_OPERATOR_RULES), name)
 
 
 @cache
-def collective_of(name: str) -> str | None:
+def collective_of(name: str, rules: UserRules = NO_RULES) -> str | None:
     """The contract's collective name of communication work or of a c10d operator; None where it is no communication."""
+    own = next((collective for collective, pattern in rules.collectives if pattern.search(name)), None)
+    if own is not None:
+        return own
     if not _COMMUNICATION.search(name):
-        return None
+        return "other" if WorkClass.COLLECTIVE in (work for work, pattern in rules.kernels if pattern.search(name)) else None
     squeezed = re.sub(r"[_\s:]", "", name).lower()
     return next((collective for spelling, collective in _COLLECTIVE_SPELLINGS if spelling in squeezed), "other")
 
 
-def classes_of_names(names: Iterable[str], *, operators: bool) -> npt.NDArray[np.int8]:
+def classes_of_names(names: Iterable[str], *, operators: bool, rules: UserRules = NO_RULES) -> npt.NDArray[np.int8]:
     """Class codes of distinct names, to be indexed by name codes."""
     classify = class_of_operator if operators else class_of_kernel
-    return np.array([int(classify(name)) for name in names], np.int8)
+    return np.array([int(classify(name, rules)) for name in names], np.int8)
 
 
 def class_of_role(role: Role) -> WorkClass | None:

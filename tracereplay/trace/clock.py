@@ -9,6 +9,7 @@ dPRO (MLSys 2022) fits constant offsets by a quadratic programme; drift of 50 pp
 constant cannot follow.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,7 +47,10 @@ class RankClock:
         if not self.applied or self.offset_ns is None:
             return times_ns
         drift = np.rint((times_ns - self.reference_ns) * ((self.drift_ppm or 0.0) / _PPM)).astype(np.int64)
-        return times_ns - self.offset_ns - drift
+        return np.asarray(times_ns - self.offset_ns - drift, np.int64)
+
+
+UNKNOWN_CLOCK = RankClock(None, None, None, None, None, 0)
 
 
 def fit_clock(rank: int | None, own_ns: Sequence[int], reference_ns: Sequence[int], *, apply: bool) -> RankClock:
@@ -87,4 +91,4 @@ def _spread(left: npt.NDArray[np.float64] | Int64s) -> float:
 def _interval(left: npt.NDArray[np.float64]) -> int:
     """Half width of a 95 % interval of a median: 1.96 * 1.2533 * sigma / sqrt(n), sigma from the median deviation."""
     sigma = 1.4826 * float(np.median(left))
-    return round(1.96 * 1.2533 * max(sigma, 1.0) / np.sqrt(left.size))
+    return round(1.96 * 1.2533 * max(sigma, 1.0) / math.sqrt(left.size))

@@ -2,12 +2,12 @@
 
 What a collective is called, how large it is, in which process group and with which sequence number it ran is recorded in
 different places by different exporters. They are asked in this order: the work's own args (NCCL kernels since 2023, PyTorch
-PR 177148 for ``Seq``), the ``record_param_comms`` or c10d operator that owns it, the communication annotation around its
-launch, its name.
+PR 177148 for ``Seq``), the ``record_param_comms``, c10d or NCCL event around its launch, an execution trace of the same
+rank, its name.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +15,18 @@ from typing import Any
 import numpy as np
 
 from tracereplay.trace.classify import WorkClass, class_of_kernel, collective_of
+from tracereplay.trace.execution import matching
 from tracereplay.trace.schema import Role
 from tracereplay.trace.steps import Step
-from tracereplay.trace.table import EventTable
+from tracereplay.trace.table import EventTable, ExecutedCollective
 
 ENDS_TOGETHER = frozenset({"all_to_all", "all_reduce", "all_gather", "reduce_scatter", "barrier", "other"})
 
 _HOST_ANNOTATION = re.compile(r"^(gloo|mpi|ucc):")
 # Bytes of one element by the spellings of NCCL args (Float), of shapes (float, long int) and of c10 types.
 _WIDTHS = {
-    "float": 4, "float32": 4, "int": 4, "double": 8, "float64": 8, "long": 8, "long int": 8, "int64": 8, "half": 2, "c10::half": 2,
+    "float": 4, "float32": 4, "int": 4, "double": 8, "float64": 8, "long": 8, "long int": 8, "int64": 8,
+    "half": 2, "c10::half": 2,
     "float16": 2, "bfloat16": 2, "c10::bfloat16": 2, "short": 2, "byte": 1, "char": 1, "unsigned char": 1, "signed char": 1,
     "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
 }  # fmt: skip
@@ -45,6 +47,8 @@ class RecordedCollective:
     start_ns: int
     end_ns: int
     enqueued_ns: int
+    in_split: tuple[int, ...] = ()
+    out_split: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def collective_rows(table: EventTable) -> np.ndarray:
     """Rows of collectives: communication kernels and the annotations of CPU backends, in file order."""
     kernels, annotations = table.rows_of(Role.KERNEL), table.rows_of(Role.ANNOTATION)
     codes = table.codes("name")
-    is_kernel = np.array([class_of_kernel(name) == WorkClass.COLLECTIVE for name in table.names], np.bool_)
+    is_kernel = np.array([class_of_kernel(name, table.rules) == WorkClass.COLLECTIVE for name in table.names], np.bool_)
     is_host = np.array([is_host_annotation(name) for name in table.names], np.bool_)
     rows = np.concatenate([kernels[is_kernel[codes[kernels]]], annotations[is_host[codes[annotations]]]])
     return np.sort(rows[table.column("dur_ns")[rows] >= 0])
@@ -76,10 +80,13 @@ def collective_rows(table: EventTable) -> np.ndarray:
 def recorded_collectives(table: EventTable) -> tuple[RecordedCollective, ...]:
     """All collectives of a table in order of their start."""
     rows = collective_rows(table)
+    rows = rows[np.lexsort((rows, table.column("ts_ns")[rows]))]
     ts, dur, launch = table.column("ts_ns"), table.column("dur_ns"), table.column("launch_row")
+    recorded = [_facts(table, row) for row in rows.tolist()]
+    executed = matching([facts["name"] for facts in recorded], table.executed)
     found = []
-    for row in rows[np.lexsort((rows, ts[rows]))].tolist():
-        facts = _facts(table, row)
+    for row, own, more in zip(rows.tolist(), recorded, executed, strict=True):
+        facts = own | _from_execution(own, more)
         enqueued = int(ts[launch[row]]) if launch[row] >= 0 else int(ts[row])
         found.append(
             RecordedCollective(row=row, start_ns=int(ts[row]), end_ns=int(ts[row] + dur[row]), enqueued_ns=enqueued, **facts)
@@ -89,7 +96,8 @@ def recorded_collectives(table: EventTable) -> tuple[RecordedCollective, ...]:
 
 def keys_of(collectives: Sequence[RecordedCollective], steps: Sequence[Step]) -> list[CollectiveKey]:
     """The key of each collective. Without a sequence number it is counted within the step in which it was enqueued, so
-    that recordings of different step ranges match; -1 before the first step."""
+    that recordings of different step ranges match; -1 before the first step.
+    """
     starts = np.array([s.start_ns for s in steps], np.int64)
     seen: Counter[tuple[str | None, str, int]] = Counter()
     keys = []
@@ -108,7 +116,7 @@ def _facts(table: EventTable, row: int) -> dict[str, Any]:
     """Name, group, sequence, sizes, asked source by source."""
     own = table.args_of(row)
     sources = [own, *(table.args_of(r) for r in _recording_operators(table, row))]
-    name = _recorded_name(sources) or _name_around(table, row) or collective_of(table.name_of(row)) or "other"
+    name = _recorded_name(sources) or _name_around(table, row) or collective_of(table.name_of(row), table.rules) or "other"
     elements = _first_int(sources, "In msg nelems")
     dtype = _first_text(sources, "dtype")
     if elements is None:
@@ -125,15 +133,27 @@ def _facts(table: EventTable, row: int) -> dict[str, Any]:
     }
 
 
+def _from_execution(facts: dict[str, Any], executed: ExecutedCollective | None) -> dict[str, Any]:
+    """What an execution trace adds where the Kineto trace records nothing."""
+    if executed is None:
+        return {}
+    more: dict[str, Any] = {key: getattr(executed, key) for key in ("group", "elements", "dtype") if facts[key] is None}
+    width = _WIDTHS.get((more.get("dtype") or facts["dtype"] or "").lower())
+    elements = more.get("elements") or facts["elements"]
+    if facts["bytes"] is None and elements is not None and width is not None:
+        more["bytes"] = elements * width
+    return more | {"in_split": executed.in_split, "out_split": executed.out_split}
+
+
 def _recording_operators(table: EventTable, row: int) -> list[int]:
-    """The ``record_param_comms`` and c10d operators above a collective's launch or owner, innermost first."""
-    above = int(table.column("owner_row")[row])
+    """The ``record_param_comms``, c10d and NCCL events around a collective's launch, innermost first."""
+    above = int(table.column("launch_row")[row])
     if above < 0:
-        above = int(table.column("launch_row")[row])
+        above = int(table.column("owner_row")[row])
     rows = []
     while above >= 0:
         name = table.name_of(above)
-        if name == "record_param_comms" or name.startswith("c10d::"):
+        if name == "record_param_comms" or name.startswith(("c10d::", "nccl:")):
             rows.append(above)
         above = int(table.column("parent_row")[above])
     return rows
@@ -148,7 +168,7 @@ def _name_around(table: EventTable, row: int) -> str | None:
     """The innermost communication event around the launch: NCCL runs an all-to-all as a send/receive kernel."""
     above = int(table.column("launch_row")[row])
     while above >= 0:
-        name = collective_of(table.name_of(above))
+        name = collective_of(table.name_of(above), table.rules)
         if name is not None and name != "other":
             return name
         above = int(table.column("parent_row")[above])

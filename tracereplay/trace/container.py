@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from isal import isal_zlib
+from isal import igzip_lib, isal_zlib
 
 from tracereplay.errors import TraceError
 
@@ -30,7 +30,8 @@ _GZIP_WINDOW = 31
 @dataclass(slots=True)
 class Source:
     """One file's text: iterate ``blocks`` once; then ``damage`` says why it ended early (None: it did not), and
-    ``read_bytes`` how much text came out."""
+    ``read_bytes`` how much text came out.
+    """
 
     path: Path
     blocks: Iterator[bytes] = field(init=False)
@@ -83,7 +84,7 @@ def _gunzip(file: IO[bytes], source: Source) -> Iterator[bytes]:
             return
         try:
             yield inflater.decompress(raw)
-        except (zlib.error, isal_zlib.error, OSError) as error:
+        except (zlib.error, igzip_lib.IsalError, OSError) as error:
             source.damage = f"damaged gzip stream near byte {file.tell()} ({error})"
             return
         if inflater.eof:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 _MISSING = np.iinfo(np.int64).min
 _INT64_MAX = 2**63 - 1
-_MAX_DIGITS = 18
+# Ten times this and one more digit still fit 64 bits.
+_LAST_SAFE = (2**63 - 10) // 10
 _NS_DIGITS = 3
 
 
@@ -27,7 +28,7 @@ def parse_us_to_ns(texts: Sequence[bytes | msgspec.Raw]) -> tuple[npt.NDArray[np
     """
     if not texts:
         return np.empty(0, np.int64), np.empty(0, np.bool_)
-    joined = np.frombuffer(b"\n".join(texts) + b"\n", np.uint8)  # type: ignore[arg-type]  # Raw is a buffer
+    joined = np.frombuffer(b"\n".join(texts) + b"\n", np.uint8)
     result: npt.NDArray[np.int64] = _parse_plain(joined, len(texts))
     for row in np.flatnonzero(result == _MISSING):
         text = bytes(texts[int(row)])
@@ -65,18 +66,19 @@ def _parse_plain(buffer: Any, count: Any) -> Any:  # numba infers the types
             position += 1
             if c == 46 and fraction < 0:
                 fraction = 0
-            elif 48 <= c <= 57 and fraction < _NS_DIGITS and digits < _MAX_DIGITS:
+            elif 48 <= c <= 57 and fraction < _NS_DIGITS and value < _LAST_SAFE:
                 value = value * 10 + (c - 48)
                 digits += 1
                 fraction += 1 if fraction >= 0 else 0
             else:
                 plain = False
         position += 1
-        missing = _NS_DIGITS - max(fraction, 0)
-        if not plain or digits == 0 or digits + missing > _MAX_DIGITS + 1:
-            out[i] = _MISSING
-            continue
-        for _ in range(missing):
+        for _ in range(_NS_DIGITS - max(fraction, 0)):
+            if value >= _LAST_SAFE:
+                plain = False
             value *= 10
-        out[i] = -value if negative else value
+        if not plain or digits == 0:
+            out[i] = _MISSING
+        else:
+            out[i] = -value if negative else value
     return out

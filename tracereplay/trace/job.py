@@ -1,9 +1,9 @@
 """Trace files to a job: in, paths; out, a Job of ranks with their tables, hosts and what is missing."""
 
 import glob
-import re
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from tracereplay.errors import TraceError
 from tracereplay.trace.cache import read_cached
-from tracereplay.trace.clock import RankClock, fit_clock
+from tracereplay.trace.clock import UNKNOWN_CLOCK, RankClock, fit_clock
 from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of, recorded_collectives
+from tracereplay.trace.execution import attach, read_execution_trace
 from tracereplay.trace.kineto import read_kineto
+from tracereplay.trace.rules import read_rules
 from tracereplay.trace.steps import find_steps
 from tracereplay.trace.store import read_job_directory
 from tracereplay.trace.table import EventTable
@@ -35,13 +37,30 @@ _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker)[_-]?(\d+)", re.IGNOR
 @dataclass(frozen=True, slots=True)
 class RankTrace:
     """One rank of a job: its number (None where nothing says it), where the number comes from, its events, its host, its
-    clock. Times of ``table`` are on the job's clock where ``clock`` says so."""
+    clock. Times of ``table`` are on the job's clock where ``clock`` says so.
+    """
 
     rank: int | None
     rank_source: str
     table: EventTable
     host: str | None
-    clock: RankClock = RankClock(None, None, None, None, None, 0)
+    clock: RankClock = UNKNOWN_CLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What is read beside the traces: a manifest, execution traces, a user's classifier rules; whether the cache is used,
+    and who is told of each file that has been read.
+    """
+
+    manifest: Path | None = None
+    execution_traces: tuple[str, ...] = ()
+    rules: Path | None = None
+    cache: bool = False
+    on_file: Callable[[int, int], None] | None = None
+
+
+NO_EXTRAS = Extras()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +97,16 @@ class Job:
         return [trace.table.path for trace in self.ranks]
 
 
-def read_job(
-    paths: Sequence[str], *, manifest: Path | None = None, ranks: frozenset[int] | None = None, cache: bool = False
-) -> Job:
+def read_job(paths: Sequence[str], *, ranks: frozenset[int] | None = None, extras: Extras = NO_EXTRAS) -> Job:
     """The job whose ranks ``paths`` hold: trace files, directories, or quoted globs.
 
-    ``manifest`` names a manifest file; without it a ``manifest.json`` beside the first trace is used. ``ranks`` keeps
-    only those rank numbers.
+    Without a manifest in ``extras`` a ``manifest.json`` beside the first trace is used. ``ranks`` keeps only those rank
+    numbers.
 
     Raises:
         TraceError: nothing to read, an unreadable file, or two files that claim the same rank.
     """
-    job = survey_job(paths, manifest=manifest, ranks=ranks, cache=cache)
+    job = survey_job(paths, ranks=ranks, extras=extras)
     refuse_conflicts(job)
     return job
 
@@ -108,12 +125,7 @@ def refuse_conflicts(job: Job) -> None:
 
 
 def survey_job(
-    paths: Sequence[str],
-    *,
-    manifest: Path | None = None,
-    ranks: frozenset[int] | None = None,
-    cache: bool = False,
-    clocks: bool = True,
+    paths: Sequence[str], *, ranks: frozenset[int] | None = None, extras: Extras = NO_EXTRAS, clocks: bool = True
 ) -> Job:
     """The same as ``read_job``, but files in conflict are listed instead of refused; they all stay among the ranks.
     Without ``clocks`` times stay on each rank's own clock.
@@ -121,36 +133,57 @@ def survey_job(
     Raises:
         TraceError: nothing to read, or an unreadable file.
     """
-    tables, record = _read_all(paths, manifest, cache=cache)
-    traces = sorted((_identify(table, record) for table in tables), key=_order)
+    tables, record = _read_all(paths, extras)
+    traces, notes = _with_extras(sorted((_identify(table, record) for table in tables), key=_order), extras)
     kept = [trace for trace in traces if ranks is None or trace.rank in ranks]
     if not kept:
         raise TraceError(f"no trace of rank {sorted(ranks or ())}", where=", ".join(paths), hint="see `tracereplay info`")
     world_size = _world_size(kept, record)
     conflicts = _conflicts(kept)
     aligned = kept if conflicts or not clocks else align(kept)
-    return Job(tuple(aligned), world_size, record, tuple(_warnings(aligned, world_size)), conflicts)
+    return Job(tuple(aligned), world_size, record, (*notes, *_warnings(aligned, world_size, clocks=clocks)), conflicts)
 
 
-def _read_all(paths: Sequence[str], manifest: Path | None, *, cache: bool) -> tuple[list[EventTable], "Manifest | None"]:
+def _read_all(paths: Sequence[str], extras: Extras) -> tuple[list[EventTable], "Manifest | None"]:
     """The tables that ``paths`` hold, from job directories or trace files, and the manifest beside the first."""
     stored = [read_job_directory(Path(path)) if Path(path).is_dir() else None for path in paths]
     tables = [table for part in stored if part is not None for table in part]
     rest = [path for path, part in zip(paths, stored, strict=True) if part is None]
     files = find_trace_files(rest) if rest else []
-    record = _manifest_for([*files, *(Path(path) / _MANIFEST for path in paths)], manifest)
-    return [*tables, *read_tables(files, cache=cache)], record
+    record = _manifest_for([*files, *(Path(path) / _MANIFEST for path in paths)], extras.manifest)
+    return [*tables, *read_tables(files, extras)], record
 
 
-def read_tables(files: Sequence[Path], *, cache: bool) -> list[EventTable]:
+def read_tables(files: Sequence[Path], extras: Extras = NO_EXTRAS) -> list[EventTable]:
     """The tables of several files, in their order; large sets are read by as many processes as there are cores."""
-    read = read_cached if cache else read_kineto
+    read = read_cached if extras.cache else read_kineto
     total = sum(file.stat().st_size for file in files if file.exists())
     workers = min(len(files), os.cpu_count() or 1)
     if workers < 2 or total < _PARALLEL_BYTES:
-        return [read(file) for file in files]
+        return list(_counted(map(read, files), len(files), extras))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(read, files))
+        return list(_counted(pool.map(read, files), len(files), extras))
+
+
+def _counted(tables: Iterable[EventTable], total: int, extras: Extras) -> Iterator[EventTable]:
+    for number, table in enumerate(tables, 1):
+        if extras.on_file is not None:
+            extras.on_file(number, total)
+        yield table
+
+
+def _with_extras(traces: list[RankTrace], extras: Extras) -> tuple[list[RankTrace], list[str]]:
+    """The ranks with a user's rules and with the collectives of their execution traces; what matched is counted."""
+    notes = []
+    if extras.rules is not None:
+        rules = read_rules(extras.rules)
+        traces = [replace(t, table=replace(t.table, rules=rules, _columns={})) for t in traces]
+    if extras.execution_traces:
+        executions = [read_execution_trace(file) for file in find_trace_files(extras.execution_traces)]
+        tables, counts = attach([(t.table, t.rank) for t in traces], executions)
+        traces = [replace(t, table=table) for t, table in zip(traces, tables, strict=True)]
+        notes.append(f"execution traces: {counts['matched']} ranks matched, {counts['unmatched']} files without a rank here")
+    return traces, notes
 
 
 def find_trace_files(paths: Sequence[str]) -> list[Path]:
@@ -190,7 +223,10 @@ def align(traces: list[RankTrace]) -> list[RankTrace]:
         common = [key for key in own if key in ends[0]]
         one_host = trace.host is not None and trace.host == first.host
         clock = fit_clock(trace.rank, [own[k] for k in common], [ends[0][k] for k in common], apply=not one_host)
-        needed = clock.applied and max(abs(clock.offset_ns or 0), _drifted(clock, trace.table)) > 2 * (clock.interval_ns or 0) + _SKEW_NS
+        needed = (
+            clock.applied
+            and max(abs(clock.offset_ns or 0), _drifted(clock, trace.table)) > 2 * (clock.interval_ns or 0) + _SKEW_NS
+        )
         clock = replace(clock, applied=needed)
         table = trace.table.at(clock.corrected(trace.table.column("ts_ns"))) if needed else trace.table
         aligned.append(replace(trace, table=table, clock=clock))
@@ -247,7 +283,7 @@ def _world_size(traces: list[RankTrace], manifest: "Manifest | None") -> int | N
     return max(sizes) if sizes else None
 
 
-def _warnings(traces: list[RankTrace], world_size: int | None) -> list[str]:
+def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) -> list[str]:
     warnings = []
     unknown = [Path(t.table.path).name for t in traces if t.rank is None]
     if unknown and len(traces) > 1:
@@ -255,8 +291,10 @@ def _warnings(traces: list[RankTrace], world_size: int | None) -> list[str]:
     damaged = [f"{Path(t.table.path).name} is {t.table.quality.damage}" for t in traces if t.table.quality.damage]
     warnings += damaged
     blind = [str(t.rank) for t in traces if t.clock.offset_ns is None and t.host is None]
-    if blind and len({t.rank for t in traces}) == len(traces):
-        warnings.append(f"no common collective aligns the clocks of ranks {', '.join(blind)}: nothing is said across these ranks")
+    if clocks and blind and len({t.rank for t in traces}) == len(traces):
+        warnings.append(
+            f"no common collective aligns the clocks of ranks {', '.join(blind)}: nothing is said across these ranks"
+        )
     present = {t.rank for t in traces}
     missing = [r for r in range(world_size or 0) if r not in present]
     if missing:

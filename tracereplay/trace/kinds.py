@@ -16,7 +16,10 @@ class OtherKind:
 _TRACE_HINT = "pass the trace that torch.profiler exported"
 _MAGICS = (
     (b"\x0a", OtherKind("a Perfetto protobuf trace, not Kineto JSON", "export JSON, or open it with the Perfetto UI")),
-    (b"\x80", OtherKind("a Python pickle such as a CUDA memory snapshot, not a Kineto trace", "open it at pytorch.org/memory_viz")),
+    (
+        b"\x80",
+        OtherKind("a Python pickle such as a CUDA memory snapshot, not a Kineto trace", "open it at pytorch.org/memory_viz"),
+    ),
     (b"SQLite format 3", OtherKind("an SQLite database such as an Nsight Systems export, not a Kineto trace", _TRACE_HINT)),
     (b"PAR1", OtherKind("a parquet file, not a Kineto trace", "pass the job directory that holds it")),
     (b"\x7fELF", OtherKind("a program, not a trace", _TRACE_HINT)),

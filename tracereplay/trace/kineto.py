@@ -194,7 +194,9 @@ def _refuse_other_kinds(path: Path, source: Source, scanner: Scanner) -> None:
         raise TraceError(what, where=where, hint=kind.hint)
     after = _after_document(scanner)
     if after is not None:
-        raise TraceError(f"two JSON documents in one file (the second one begins at byte {after})", where=where, hint="split it")
+        raise TraceError(
+            f"two JSON documents in one file (the second one begins at byte {after})", where=where, hint="split it"
+        )
 
 
 def _after_document(scanner: Scanner) -> int | None:
@@ -230,11 +232,16 @@ def _end_of_object(tail: bytes) -> int | None:
 
 def _damage(reading: _Reading, source: Source, scanner: Scanner) -> str | None:
     """Why the text is not whole, with the last whole event; None where it is. A bare array may stay open (the trace event
-    format allows that)."""
+    format allows that).
+    """
     whole = scanner.closed and (scanner.bare or _end_of_object(scanner.tail) is not None)
     if source.damage is None and (whole or (scanner.bare and not scanner.rest)):
         return None
-    last = f"the last whole event is {reading.last_name!r} (event {reading.elements - 1})" if reading.elements else "no event is whole"
+    last = (
+        f"the last whole event is {reading.last_name!r} (event {reading.elements - 1})"
+        if reading.elements
+        else "no event is whole"
+    )
     why = f"{source.damage}; " if source.damage else ""
     return f"truncated: {why}{last}, the text ends at byte {source.read_bytes}"
 

@@ -69,7 +69,9 @@ def owner_rows(columns: LinkColumns, launches: Int64s) -> tuple[Int64s, npt.NDAr
     by_id = _operator_with(columns, np.where(own_id > 0, own_id, call_id))
     around = _innermost_operator(columns, launches)
     owner = np.where(by_id >= 0, by_id, around)
-    kind = np.where(by_id >= 0, int(OwnerKind.EXTERNAL_ID), np.where(around >= 0, int(OwnerKind.CONTAINMENT), int(OwnerKind.NONE)))
+    kind = np.where(
+        by_id >= 0, int(OwnerKind.EXTERNAL_ID), np.where(around >= 0, int(OwnerKind.CONTAINMENT), int(OwnerKind.NONE))
+    )
     return owner, kind.astype(np.int8)
 
 

@@ -10,6 +10,7 @@ beyond ``_LONGEST_EVENT`` or is left over at the end is cut at the places where 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -51,7 +52,8 @@ class Chunk:
 class Scanner:
     """Splits a stream. After ``chunks`` is exhausted, ``head`` and ``tail`` hold the text around the array (``head`` is
     all the text where there is no array), ``closed`` says whether the array was closed, ``bare`` whether the document is
-    the array itself, ``rest`` is an unfinished last element and ``rest_offset`` its place."""
+    the array itself, ``rest`` is an unfinished last element and ``rest_offset`` its place.
+    """
 
     blocks: Iterator[bytes]
     head: bytes = b""
@@ -86,8 +88,7 @@ class Scanner:
             keep = int(state[3]) if state[3] >= 0 else len(buffer)
             carry = buffer[keep:]
             self._offset += keep
-            if state[3] >= 0:
-                state[3] = 0
+            state[3] = min(state[3], 0)
             if len(carry) > _LONGEST_EVENT and len(_EVENT_START.findall(carry, 1, 1 << 20)) > 1:
                 chunk, carry = self._cut_by_starts(carry)
                 yield chunk
@@ -133,11 +134,11 @@ class Scanner:
 def split_events(text: bytes) -> list[bytes]:
     """Cut text that holds one or more events at the places where an event begins; separators are stripped."""
     borders = [0, *(match.end() for match in _BOUNDARY.finditer(text)), len(text)]
-    return [text[a:b].strip().rstrip(b",").rstrip() for a, b in zip(borders, borders[1:], strict=False) if text[a:b].strip(b", \t\r\n")]
+    return [text[a:b].strip().rstrip(b",").rstrip() for a, b in pairwise(borders) if text[a:b].strip(b", \t\r\n")]
 
 
 @numba.njit(cache=True)
-def _scan(buffer: Any, position: Any, state: Any) -> Any:  # numba infers the types
+def _scan(buffer: Any, position: Any, state: Any) -> Any:  # noqa: PLR0912 - one loop, a branch a character class; numba infers types
     """Boundaries of the whole elements from ``position`` on; updates ``state``; stops at the array's closing bracket."""
     size = buffer.shape[0]
     starts = np.empty(size // 8 + 1, np.int64)
@@ -167,11 +168,11 @@ def _scan(buffer: Any, position: Any, state: Any) -> Any:  # numba infers the ty
             quoted = 1
         elif c < 91:
             continue
-        elif c == 123 or c == 91:
+        elif c in (123, 91):
             if depth == 0:
                 begin = i - 1
             depth += 1
-        elif c == 125 or c == 93:
+        elif c in (125, 93):
             if depth == 0:
                 if c == 93:
                     closed = True

@@ -63,7 +63,9 @@ def write_table(table: EventTable, path: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as scratch:
         name = Path(scratch.name)
         try:
-            pq.write_table(whole, scratch, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False)
+            pq.write_table(
+                whole, scratch, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
+            )
             scratch.flush()
             os.fsync(scratch.fileno())
         except BaseException:
@@ -81,17 +83,20 @@ def read_table(path: Path, *, source: str | None = None) -> EventTable:
     try:
         file = pq.ParquetFile(path)
         meta = json.loads((file.schema_arrow.metadata or {}).get(_META_KEY, b"null"))
-        if not isinstance(meta, dict) or meta.get("schema") != SCHEMA_NUMBER:
-            raise TraceError(
-                f"written with schema {meta.get('schema') if isinstance(meta, dict) else 'none'}, this version reads {SCHEMA_NUMBER}",
-                where=str(path),
-                hint="convert the trace again",
-            )
+        found = meta.get("schema") if isinstance(meta, dict) else None
+        if found != SCHEMA_NUMBER:
+            what = f"written with schema {found}, this version reads {SCHEMA_NUMBER}"
+            raise TraceError(what, where=str(path), hint="convert the trace again")
         columns = file.read(columns=_COLUMNS).replace_schema_metadata(None)
     except (OSError, pa.ArrowException, ValueError) as error:
         raise TraceError(f"a damaged parquet file ({error})", where=str(path), hint="convert the trace again") from error
     return EventTable(
-        source or str(meta["path"]), columns, _header(meta["header"]), Quality(**meta["quality"]), meta["recorded_events"], StoredText(path)
+        source or str(meta["path"]),
+        columns,
+        _header(meta["header"]),
+        Quality(**meta["quality"]),
+        meta["recorded_events"],
+        StoredText(path),
     )
 
 
@@ -112,7 +117,9 @@ def write_job(tables: Sequence[tuple[EventTable, int | None]], target: Path, *, 
         _fill(scratch, tables)
         _swap(scratch, target)
     except OSError as error:
-        raise UsageError(f"cannot write ({error.strerror})", where=str(target), hint="free space or choose another --output") from error
+        raise UsageError(
+            f"cannot write ({error.strerror})", where=str(target), hint="free space or choose another --output"
+        ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -133,7 +140,9 @@ def read_job_directory(folder: Path) -> list[EventTable] | None:
     if not isinstance(entry, dict) or entry.get("schema") != f"{JOB_SCHEMA}/{SCHEMA_NUMBER}":
         found = entry.get("schema") if isinstance(entry, dict) else None
         raise TraceError(
-            f"job directory of schema {found!r}, this version reads {JOB_SCHEMA}/{SCHEMA_NUMBER}", where=str(index), hint="convert the traces again"
+            f"job directory of schema {found!r}, this version reads {JOB_SCHEMA}/{SCHEMA_NUMBER}",
+            where=str(index),
+            hint="convert the traces again",
         )
     return [read_table(folder / row["file"], source=row["source"]) for row in entry["ranks"]]
 
@@ -151,9 +160,17 @@ def _fill(folder: Path, tables: Sequence[tuple[EventTable, int | None]]) -> None
         write_table(table, folder / name)
         source = Path(table.path)
         rows.append(
-            {"file": name, "rank": rank, "source": source.name, "hash": content_hash(source) if source.is_file() else None, "events": len(table)}
+            {
+                "file": name,
+                "rank": rank,
+                "source": source.name,
+                "hash": content_hash(source) if source.is_file() else None,
+                "events": len(table),
+            }
         )
-    (folder / JOB_FILE).write_text(json.dumps({"schema": f"{JOB_SCHEMA}/{SCHEMA_NUMBER}", "ranks": rows}, indent=2) + "\n", encoding="utf-8")
+    (folder / JOB_FILE).write_text(
+        json.dumps({"schema": f"{JOB_SCHEMA}/{SCHEMA_NUMBER}", "ranks": rows}, indent=2) + "\n", encoding="utf-8"
+    )
 
 
 def _swap(scratch: Path, target: Path) -> None:

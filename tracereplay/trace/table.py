@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tracereplay.trace.classify import NO_RULES, UserRules
 from tracereplay.trace.columns import integer_column, numbers
 from tracereplay.trace.schema import COLUMNS, SCHEMA, Role
 
@@ -68,6 +69,19 @@ class Header:
     groups: tuple[Group, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ExecutedCollective:
+    """One collective as an execution trace records it: sizes in elements, splits by rank of uneven all-to-alls."""
+
+    name: str
+    seq: int | None
+    group: str | None
+    elements: int | None
+    dtype: str | None
+    in_split: tuple[int, ...]
+    out_split: tuple[int, ...]
+
+
 class TextSource(Protocol):
     """Where the events' own texts are."""
 
@@ -77,21 +91,39 @@ class TextSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HeldText:
-    """Texts in memory."""
+class ElementTexts:
+    """Texts of consecutive elements of the event array, and which of them are rows of the table."""
 
-    column: pa.ChunkedArray
+    texts: pa.Array
+    rows: npt.NDArray[np.int64]
+
+    def of_rows(self) -> pa.Array:
+        """The texts of the rows alone."""
+        if self.rows.size == len(self.texts):
+            return self.texts
+        mask = np.zeros(len(self.texts), np.bool_)
+        mask[self.rows] = True
+        packed = pa.py_buffer(np.packbits(mask, bitorder="little"))
+        return self.texts.filter(pa.Array.from_buffers(pa.bool_(), mask.size, [None, packed]))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldText:
+    """Texts in memory, part by part."""
+
+    parts: tuple[ElementTexts, ...]
 
     def load(self) -> pa.ChunkedArray:
         """The text column."""
-        return self.column
+        return pa.chunked_array([part.of_rows() for part in self.parts], pa.large_binary())
 
 
 @dataclass(frozen=True)
 class EventTable:
     """All complete events of one file as Arrow columns (``trace/schema.py``), with its header and quality.
 
-    The events' own texts are apart from the columns in ``table``: a stored trace is opened without them.
+    ``executed`` are the collectives of an execution trace of the same rank; ``rules`` a user's own classes. The events'
+    own texts are apart from the columns in ``table``: a stored trace is opened without them.
     """
 
     path: str
@@ -100,6 +132,8 @@ class EventTable:
     quality: Quality
     recorded_events: int
     text: "TextSource"
+    executed: tuple[ExecutedCollective, ...] = ()
+    rules: UserRules = NO_RULES
     _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

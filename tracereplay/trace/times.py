@@ -28,7 +28,9 @@ def classify_times(ts_ns: Int64s, dur_ns: Int64s, base_ns: int) -> npt.NDArray[n
 
     Lost: no length and no start (CUPTI returns 0 and 0 when it has lost a record) among events that do have starts.
     """
-    classes = np.where(dur_ns < 0, int(TimeClass.UNFINISHED), np.where(dur_ns == 0, int(TimeClass.ZERO_LENGTH), int(TimeClass.OK)))
+    classes = np.where(
+        dur_ns < 0, int(TimeClass.UNFINISHED), np.where(dur_ns == 0, int(TimeClass.ZERO_LENGTH), int(TimeClass.OK))
+    )
     far = int(np.median(ts_ns)) - base_ns if ts_ns.size else 0
     lost = (ts_ns == base_ns) & (dur_ns == 0) & (far > 1_000_000_000)
     return np.where(lost, int(TimeClass.LOST), classes).astype(np.int8)

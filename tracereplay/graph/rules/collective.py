@@ -22,6 +22,7 @@ from tracereplay.graph.model import Collective
 from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of, recorded_collectives
 from tracereplay.trace.job import Job
 
+
 @dataclass(frozen=True, slots=True)
 class _Member:
     draft: RankDraft
