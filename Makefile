@@ -9,6 +9,8 @@ JOBS ?= 2
 PIP_INSTALL = -m pip install -qq --no-input --disable-pip-version-check
 PYTEST = -m pytest -n $(JOBS)
 SAMPLE = sample_traces/dlrm_2rank
+CORPUS = $(if $(TRACEREPLAY_CORPUS),$(TRACEREPLAY_CORPUS),../shared/corpus)
+BENCH_TRACES = $(CORPUS)/traces/resnet_2080ti/resnet_kineto.json.gz $(CORPUS)/traces/recsys_a100_vs_v100/control.json.gz
 PINS = constraints.txt constraints-hta.txt
 
 TEST_ENV = .venv-test
@@ -16,7 +18,7 @@ DEMO_ENV = .venv-demo
 LOWEST_ENV = .venv-lowest
 TRACEINSIGHT_ENV = .venv-traceinsight
 
-.PHONY: help demo test lint types unit test-hta test-lowest clean
+.PHONY: help demo test lint types unit test-hta test-lowest bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
@@ -53,6 +55,9 @@ test-hta: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## the cross-che
 test-lowest: $(LOWEST_ENV)/.installed ## the tests on the lowest versions that pyproject.toml allows, without torch and HTA
 	$(LOWEST_ENV)/bin/python $(PYTEST) --junit-xml=build/lowest.xml
 	@$(LOWEST_ENV)/bin/python .ci/skipped.py build/lowest.xml
+
+bench: $(TEST_ENV)/.installed ## reading beside HTA's loader and the floor, on the corpus where it is and on a million generated events
+	$(TEST_ENV)/bin/python -m benchmarks.reader $(BENCH_TRACES)
 
 clean: ## remove the environments, build results and caches that these targets made
 	rm -rf $(TEST_ENV) $(DEMO_ENV) $(LOWEST_ENV) $(TRACEINSIGHT_ENV) build dist

@@ -19,6 +19,8 @@ from tracereplay.errors import TraceError
 BLOCK_BYTES = 2 << 20
 # Traces compress 10 to 20 times: this much compressed text is one block of a size that stays in a cache.
 _COMPRESSED_BYTES = 128 << 10
+# Small, so that a cut stream still gives what lies before the cut.
+_ZSTD_BYTES = 256 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -99,18 +101,14 @@ def _gunzip(file: IO[bytes], source: Source) -> Iterator[bytes]:
 
 
 def _unzstd(file: IO[bytes], source: Source) -> Iterator[bytes]:
-    import zstandard  # noqa: PLC0415 - only where a trace needs it
+    import pyarrow as pa  # noqa: PLC0415 - its codec saves a library of its own
 
-    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    while True:
-        try:
-            block = reader.read(BLOCK_BYTES)
-        except zstandard.ZstdError as error:
-            source.damage = f"damaged zstd stream near byte {file.tell()} ({error})"
-            return
-        if not block:
-            return
-        yield block
+    try:
+        with pa.CompressedInputStream(file, "zstd") as reader:
+            while block := reader.read(_ZSTD_BYTES):
+                yield block
+    except (OSError, pa.ArrowException) as error:
+        source.damage = f"truncated or damaged zstd stream near byte {file.tell() if not file.closed else 'unknown'} ({error})"
 
 
 def _unzip(file: IO[bytes], source: Source) -> Iterator[bytes]:
