@@ -149,10 +149,10 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
 
 
 def _last_node(graph: DependencyGraph, schedule: Schedule, longest: StepTime) -> int:
-    """The task with which a step ends: the one before its mark, or the work that drained last if that ends later."""
+    """The task that starts where a step ends, or the work that drained last if that ends later."""
     span = next(s for s in graph.steps if s.rank == longest.rank and s.number == longest.number)
-    if schedule.end_ns[span.last_node] >= longest.end_ns:
-        return span.last_node
+    if span.first_node >= 0 and schedule.start_ns[span.last_node + 1] >= longest.end_ns:
+        return span.last_node + 1
     index = [s.number for s in graph.steps if s.rank == longest.rank].index(longest.number)
     nodes = graph.nodes
     mine = np.flatnonzero((nodes.rank == longest.rank) & (nodes.step == index) & (nodes.kind != NodeKind.HOST))

@@ -1,4 +1,4 @@
-"""Write what the pages show of the program: in, the pages of this folder; out, the same pages with today's tables and outputs.
+"""Write what the pages show of the program: in, README.md and the pages here; out, the same with today's tables and outputs.
 
 ``python docs/render.py`` rewrites the pages, ``python docs/render.py --check`` only names those that are behind. What is
 written: the table between ``<!-- reasons -->`` marks, and below each ``$ tracereplay`` prompt that has output its output.
@@ -45,7 +45,8 @@ def rendered(page: str) -> str:
 
 def run(arguments: list[str]) -> int:
     """Rewrite the pages, or with ``--check`` say which are behind; the exit code is 1 if any was."""
-    behind = [path for path in sorted(DOCS.rglob("*.md")) if rendered(path.read_text()) != path.read_text()]
+    pages = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+    behind = [path for path in pages if rendered(path.read_text()) != path.read_text()]
     for path in behind:
         sys.stderr.write(f"{path.relative_to(DOCS.parent)} is behind\n")
         if "--check" not in arguments:

@@ -1,4 +1,4 @@
-"""The right answers of the small broken inputs: what ``info`` names through the command line's JSON, the rest through Python."""
+"""The right answers of the small broken inputs: what ``info`` names through the command line, the rest through Python."""
 
 import json
 import os
@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tracereplay.analyzers.attribution import attribute
 from tracereplay.cli.main import main
 from tracereplay.graph.build import build_graph
-from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.collectives import keys_of, recorded_collectives
 from tracereplay.trace.job import read_job
 from tracereplay.trace.kineto import read_kineto
@@ -21,6 +19,7 @@ from tracereplay.trace.steps import find_steps
 from tracereplay.trace.table import EventTable
 
 US = 1000
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +38,13 @@ def quirks() -> Path:
 def expected(quirks: Path) -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads((quirks / "expected.json").read_text())
     return loaded
+
+
+def busy_per_stream(rank: dict[str, Any]) -> dict[str, float]:
+    busy: dict[str, float] = {}
+    for s in rank["gpu"]["streams"]:
+        busy[str(s["stream"])] = busy.get(str(s["stream"]), 0) + s["busy_ns"] / US
+    return busy
 
 
 # How info's JSON answers a key of expected.json: (rank entry) -> value in the units of the file.
@@ -83,38 +89,81 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "busy_per_device": lambda r: {str(d["device"]): d["busy_ns"] / US for d in r["gpu"]["devices"]},
     "idle_per_device": lambda r: {str(d["device"]): d["idle_ns"] / US for d in r["gpu"]["devices"]},
     "common_window": lambda r: r["gpu"]["window_ns"] / US,
-    "busy_per_stream": lambda r: _busy_per_stream(r),
+    "busy_per_stream": busy_per_stream,
     "whole_steps": lambda r: {str(s["number"]): s["dur_ns"] / US for s in r["steps"] if s["whole"]},
     "cut_steps": lambda r: [s["number"] for s in r["steps"] if not s["whole"]],
 }
 
 
-def _busy_per_stream(rank: dict[str, Any]) -> dict[str, float]:
-    busy: dict[str, float] = {}
-    for s in rank["gpu"]["streams"]:
-        busy[str(s["stream"])] = busy.get(str(s["stream"]), 0) + s["busy_ns"] / US
-    return busy
-
-
 FILES = (
-    "q01a_cut_in_event.json", "q01b_no_closing.json", "q02a_control_chars.json", "q02b_invalid_utf8.json", "q03a_backslashes.json",
-    "q03b_bare_quotes.json", "q04_nonfinite.json", "q05_containers/a_gzip_but_named.json", "q05_containers/b_plain_but_named.json.gz",
-    "q05_containers/c_two_members.json.gz", "q05_containers/g_bom.json", "q05_containers/h_one_member.zip",
-    "q05_containers/i_bare_array_open.json", "q05_containers/j_metadata_last.json", "q06_ts_spellings.json", "q07_ns_on_epoch.json",
-    "q08_bad_durations.json", "q09_cuda_graph.json", "q10_orphans.json", "q12_before_launch.json",
-    "q13_pdl_overlap.json", "q14_impossible_dur.json", "q15_sync_and_annotations.json", "q16_names.json", "q17_amd.json",
-    "q18_id_types.json", "q19_two_devices.json", "q21a_steps_cut.json", "q21b_steps_overlap.json", "q27_order_and_bleed.json",
-)  # fmt: skip
+    "q01a_cut_in_event.json",
+    "q01b_no_closing.json",
+    "q02a_control_chars.json",
+    "q02b_invalid_utf8.json",
+    "q03a_backslashes.json",
+    "q03b_bare_quotes.json",
+    "q04_nonfinite.json",
+    "q05_containers/a_gzip_but_named.json",
+    "q05_containers/b_plain_but_named.json.gz",
+    "q05_containers/c_two_members.json.gz",
+    "q05_containers/g_bom.json",
+    "q05_containers/h_one_member.zip",
+    "q05_containers/i_bare_array_open.json",
+    "q05_containers/j_metadata_last.json",
+    "q06_ts_spellings.json",
+    "q07_ns_on_epoch.json",
+    "q08_bad_durations.json",
+    "q09_cuda_graph.json",
+    "q10_orphans.json",
+    "q12_before_launch.json",
+    "q13_pdl_overlap.json",
+    "q14_impossible_dur.json",
+    "q15_sync_and_annotations.json",
+    "q16_names.json",
+    "q17_amd.json",
+    "q18_id_types.json",
+    "q19_two_devices.json",
+    "q21a_steps_cut.json",
+    "q21b_steps_overlap.json",
+    "q27_order_and_bleed.json",
+)
 # Keys that info's JSON does not name; each has a test of its own below.
 BY_PYTHON = {
-    "strict", "bad_bytes", "names", "bytes", "starts_ns", "durs_ns", "kernels_timed", "kernels_invalid", "cpu_ops_unfinished",
-    "launches", "kernels_per_launch", "launch_delay", "graph_kernel_time", "pairs", "op_kernel_time", "idle_in_step", "allreduce",
-    "all_to_all", "streams", "comms_id", "pooled_idle_wrong", "mean_step", "gpu_by_launch", "gpu_by_time", "overlapping_step_pairs",
-    "ops", "kernel_owner", "parent", "launch_nesting_by_time_only", "dropped", "gpu_events_in_step_1",
-}  # fmt: skip
+    "strict",
+    "bad_bytes",
+    "names",
+    "bytes",
+    "starts_ns",
+    "durs_ns",
+    "kernels_timed",
+    "kernels_invalid",
+    "cpu_ops_unfinished",
+    "launches",
+    "kernels_per_launch",
+    "launch_delay",
+    "graph_kernel_time",
+    "pairs",
+    "op_kernel_time",
+    "idle_in_step",
+    "allreduce",
+    "all_to_all",
+    "streams",
+    "comms_id",
+    "pooled_idle_wrong",
+    "mean_step",
+    "gpu_by_launch",
+    "gpu_by_time",
+    "overlapping_step_pairs",
+    "ops",
+    "kernel_owner",
+    "parent",
+    "launch_nesting_by_time_only",
+    "dropped",
+    "gpu_events_in_step_1",
+}
 
 
-def info(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+def info(capsys: Capture, *arguments: str) -> dict[str, Any]:
     status = main(["info", *arguments, "--json"])
     captured = capsys.readouterr()
     assert status == 0, captured.err
@@ -123,7 +172,7 @@ def info(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_info_gives_the_right_answers(name: str, quirks: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_gives_the_right_answers(name: str, quirks: Path, expected: dict[str, Any], capsys: Capture) -> None:
     rank = info(capsys, str(quirks / name))["ranks"][0]
 
     wanted = {key: value for key, value in expected[name].items() if key not in BY_PYTHON}
@@ -143,7 +192,7 @@ def test_info_gives_the_right_answers(name: str, quirks: Path, expected: dict[st
         ("q04_nonfinite.json", "nonfinite_values"),
     ],
 )
-def test_strict_refuses(name: str, says: str, quirks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_strict_refuses(name: str, says: str, quirks: Path, capsys: Capture) -> None:
     status = main(["info", str(quirks / name), "--strict"])
 
     assert status == 3
@@ -156,7 +205,7 @@ def test_a_cut_names_the_last_whole_event_and_the_length(quirks: Path) -> None:
     assert quality.damage == "truncated: the last whole event is 'cudaLaunchKernel' (event 3), the text ends at byte 951"
 
 
-def test_where_the_end_is_lost_there_is_no_idle_figure(quirks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_the_end_is_lost_there_is_no_idle_figure(quirks: Path, capsys: Capture) -> None:
     rank = info(capsys, str(quirks / "q01a_cut_in_event.json"))["ranks"][0]
 
     assert (rank["gpu"]["window_ns"], rank["gpu"]["idle_ns"]) == (None, None)
@@ -172,7 +221,7 @@ def test_where_the_end_is_lost_there_is_no_idle_figure(quirks: Path, capsys: pyt
         ("q28_empties/f_execution_trace.json", "execution trace, not a Kineto trace"),
     ],
 )
-def test_what_is_no_trace_is_named(name: str, says: str, quirks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_trace_is_named(name: str, says: str, quirks: Path, capsys: Capture) -> None:
     status = main(["info", str(quirks / name)])
 
     assert status == 3
@@ -247,7 +296,7 @@ def test_a_reused_id_is_paired_in_time_order_and_names_no_operator(quirks: Path,
 
     assert [[int(ts[c]) / US, int(ts[w]) / US] for w, c in zip(work, launch, strict=True)] == right["pairs"]
     assert delays_us(table) == right["launch_delay"]
-    by_op = {name: 0.0 for name in right["op_kernel_time"]}
+    by_op = dict.fromkeys(right["op_kernel_time"], 0.0)
     for w, o in zip(work.tolist(), owner.tolist(), strict=True):
         by_op[table.name_of(o)] += int(dur[w]) / US
     assert by_op == right["op_kernel_time"]
@@ -301,7 +350,8 @@ def test_device_time_by_launch_and_by_time(quirks: Path, expected: dict[str, Any
     for step in marks.whole:
         inside = [min(int(ts[w] + dur[w]), step.end_ns) - max(int(ts[w]), step.start_ns) for w in table.rows_of(Role.KERNEL)]
         by_time[str(step.number)] = sum(max(i, 0) for i in inside) / US
-    borders = [*((str(s.number), s.start_ns, s.end_ns) for s in marks.whole), (str(marks.cut[0]), marks.whole[-1].end_ns, 1 << 62)]
+    open_end = (str(marks.cut[0]), marks.whole[-1].end_ns, 1 << 62)
+    borders = [*((str(s.number), s.start_ns, s.end_ns) for s in marks.whole), open_end]
     for w in table.rows_of(Role.KERNEL).tolist():
         called = int(ts[table.column("launch_row")[w]])
         name = next((n for n, a, b in borders if a <= called < b), "none")
@@ -325,7 +375,7 @@ def test_overlapping_steps_are_told_apart_by_thread(quirks: Path, expected: dict
     assert number_of == right["ops"]
 
 
-def test_ranks_and_their_conflict(quirks: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranks_and_their_conflict(quirks: Path, expected: dict[str, Any], capsys: Capture) -> None:
     status = main(["info", str(quirks / "q22_ranks"), "--json"])
 
     captured = capsys.readouterr()
@@ -364,7 +414,7 @@ def test_clocks_are_aligned_by_the_ends_of_collectives(name: str, quirks: Path, 
     assert [round((c.transfer_ns or 0) / US) for c in graph.collectives] == right["transfer"]
 
 
-def test_groups_are_matched_by_sequence_number(quirks: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_groups_are_matched_by_sequence_number(quirks: Path, expected: dict[str, Any], capsys: Capture) -> None:
     right = expected["q24_groups"]
     tables = [read_kineto(quirks / "q24_groups" / f"rank{r}.json") for r in (0, 1)]
     seqs = []
@@ -401,7 +451,7 @@ def test_owners_are_named_by_external_id(quirks: Path, expected: dict[str, Any])
     assert table.name_of(int(parent[sticking])) == right["launch_nesting_by_time_only"]
 
 
-def test_cpu_only_and_gpu_only_say_what_is_not_recorded(quirks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cpu_only_and_gpu_only_say_what_is_not_recorded(quirks: Path, capsys: Capture) -> None:
     cpu = info(capsys, str(quirks / "q28_empties/b_cpu_only.json"))["ranks"][0]
     gpu = info(capsys, str(quirks / "q28_empties/c_gpu_only.json"))["ranks"][0]
 
@@ -410,7 +460,7 @@ def test_cpu_only_and_gpu_only_say_what_is_not_recorded(quirks: Path, capsys: py
     assert gpu["links"]["launches_without_work"] is None
 
 
-def test_names_of_2021(quirks: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_2021(quirks: Path, expected: dict[str, Any], capsys: Capture) -> None:
     rank = info(capsys, str(quirks / "q28_empties/e_legacy_names.json"))["ranks"][0]
     right = expected["q28_empties"]["e"]
     table = read_kineto(quirks / "q28_empties/e_legacy_names.json")
@@ -433,5 +483,3 @@ def test_vendor_copies_count_as_memory_and_in_their_step(quirks: Path, expected:
 def test_every_key_of_expected_is_asked_for(expected: dict[str, Any]) -> None:
     asked = set(ANSWERS) | BY_PYTHON
     assert {key for name in FILES for key in expected[name]} <= asked
-    assert attribute is not None
-    assert WorkClass.GEMM

@@ -254,7 +254,8 @@ def _borders(thread: HostThread | None, start_ns: int, end_ns: int, draft: RankD
     main = draft.threads[draft.main]
     first = main.first_node + int(np.searchsorted(main.tiling.start_ns, start_ns, side="left"))
     last = main.first_node + int(np.searchsorted(main.tiling.end_ns, end_ns, side="right")) - 1
-    return min(first, main.first_node + main.node_count - 1), last
+    closing = main.first_node + main.node_count - 1
+    return min(first, closing), min(last, closing - 1)
 
 
 def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: tuple[int, int]) -> Coverage:

@@ -63,7 +63,8 @@ class EdgeArrays:
 
 @dataclass(frozen=True, slots=True)
 class StepSpan:
-    """One step of one rank: the node with which it begins, the node before its end, recorded times.
+    """One step of one rank: the node with which it begins, the node before its end (the next one starts where the step
+    ends, a wait in between belongs to it), recorded times.
 
     ``drain_ns`` is when the work that the step enqueued had ended (None without such work); ``carry_in_ns`` the device
     time of earlier work that runs into the step.

@@ -46,13 +46,19 @@ def step_times(graph: DependencyGraph, schedule: Schedule) -> list[StepTime]:
     drains = _drains(graph, schedule.end_ns)
     times = []
     for position, span in enumerate(graph.steps):
-        start, mark = int(schedule.start_ns[span.first_node]), int(schedule.end_ns[span.last_node])
         drain = drains[position]
-        end = mark
-        if drain is not None and span.drain_ns is not None and _had_drained(span):
-            end = max(mark, drain - max(span.drain_ns - span.end_ns, 0))
+        start, end = _marks(span, schedule, drain)
+        if span.first_node >= 0 and drain is not None and span.drain_ns is not None and _had_drained(span):
+            end = max(end, drain - max(span.drain_ns - span.end_ns, 0))
         times.append(StepTime(span.rank, span.number, start, end, None if drain is None else drain - start))
     return times
+
+
+def _marks(span: StepSpan, schedule: Schedule, drain_ns: int | None) -> tuple[int, int]:
+    """Where the main thread enters and leaves a step; without host events from the recorded start to the end of the work."""
+    if span.first_node < 0:
+        return span.start_ns, span.end_ns if drain_ns is None else drain_ns
+    return int(schedule.start_ns[span.first_node]), int(schedule.start_ns[span.last_node + 1])
 
 
 def recorded_step_times(graph: DependencyGraph) -> list[StepTime]:

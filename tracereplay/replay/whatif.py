@@ -79,6 +79,8 @@ def parse_scale(text: str) -> Change:
     if match is None:
         raise UsageError(f"--scale {text!r} is not SELECTOR=FACTORx", hint="for example 'collective:all_to_all=0.5x'")
     kind, _, pattern = match["selector"].partition(":")
+    if match["rank"] is not None and match["last"] is not None:
+        raise UsageError(f"--scale {text!r} names a rank twice", hint="write @rank=R once, or repeat --scale")
     rank = match["rank"] or match["last"]
     _check_selector(text, kind, pattern)
     return Change(text, kind, pattern, float(match["factor"]), None if rank is None else int(rank))
@@ -170,8 +172,8 @@ def _selected(graph: DependencyGraph, change: Change) -> Mask:
         return np.asarray((work | wire) & (nodes.work_class == CLASS_NAMES[change.pattern]))
     if change.kind == "kernel":
         return np.asarray((work | wire) & _rows_match(graph, change.pattern, nodes.row, under=False))
-    rows = nodes.row if graph.host_carries_classes else nodes.owner_row
-    return np.asarray(work & _rows_match(graph, change.pattern, rows, under=True))
+    rows = np.where(host, nodes.row, nodes.owner_row)
+    return np.asarray((work | wire) & _rows_match(graph, change.pattern, rows, under=True))
 
 
 def _selected_by_knob(graph: DependencyGraph, knob: Knob) -> Mask:

@@ -71,18 +71,23 @@ _KERNEL_RULES = (
     (WorkClass.ATTENTION, re.compile(r"flash|fmha|attention|attn", re.I)),
     (
         WorkClass.EMBEDDING,
-        re.compile(r"embedding|fbgemm_gpu.*(split|dense|bounds_check)|bounds_check_indices|indexing_backward|jagged", re.I),
+        re.compile(
+            r"(?<!rotary_)embedding|fbgemm_gpu.*(split|dense|bounds_check)|bounds_check_indices|indexing_backward|jagged", re.I
+        ),
     ),
     (
         WorkClass.CONV,
-        re.compile(r"conv|winograd|implicit_gemm|igemm|cudnn.*(fprop|dgrad|wgrad)|dgrad|wgrad|miopen.*(Conv|Winograd)", re.I),
+        re.compile(
+            r"conv(?!ert)|winograd|implicit_gemm|igemm|scudnn|cudnn.*(fprop|dgrad|wgrad)|dgrad|wgrad|miopen.*(Conv|Winograd)",
+            re.I,
+        ),
     ),
-    (WorkClass.GEMM, re.compile(r"gemm|gemv|cutlass|cublas|Cijk_|xmma|wgmma|splitK|dot_kernel|nvjet", re.I)),
-    (WorkClass.REDUCTION, re.compile(r"reduce|softmax|norm|scan|sort|DeviceScan|argmax|welford", re.I)),
+    (WorkClass.GEMM, re.compile(r"gemm|gemv|_?matmul|cutlass|cublas|Cijk_|xmma|wgmma|splitK|dot_kernel|nvjet", re.I)),
+    (WorkClass.REDUCTION, re.compile(r"reduce|softmax|norm|cudnn::bn_|batchnorm|scan|sort|DeviceScan|argmax|welford", re.I)),
     (
         WorkClass.ELEMENTWISE,
         re.compile(
-            r"elementwise|pointwise|foreach|multi_tensor|_kernel_cuda|triton_poi|dropout|index|gather|scatter|fill",
+            r"elementwise|pointwise|foreach|multi_tensor|_kernel_cuda|triton_poi|dropout|index|gather|scatter|fill|rotary",
             re.I,
         ),
     ),
@@ -92,7 +97,7 @@ _OPERATOR_RULES = (
     (WorkClass.COLLECTIVE, _COMMUNICATION),
     (WorkClass.EMBEDDING, re.compile(r"embedding|EmbeddingBag|fbgemm::|IndexSelect", re.I)),
     (WorkClass.ATTENTION, re.compile(r"attention", re.I)),
-    (WorkClass.CONV, re.compile(r"conv", re.I)),
+    (WorkClass.CONV, re.compile(r"conv(?!ert)", re.I)),
     (
         WorkClass.GEMM,
         re.compile(
@@ -101,18 +106,28 @@ _OPERATOR_RULES = (
     ),
     (
         WorkClass.COPY,
-        re.compile(r"^aten::(copy_|_to_copy|to$|cat$|clone|contiguous|stack|concat|index_copy)|copy_bucket", re.I),
+        re.compile(r"^aten::(copy_|_to_copy|to$|cat$|clone|contiguous|stack|concat|index_copy)|copy_bucket_to_grad", re.I),
     ),
-    (WorkClass.MEMSET, re.compile(r"^aten::(zero_|zeros|fill_|ones|zeros_like|ones_like|full)", re.I)),
+    (
+        WorkClass.MEMSET,
+        re.compile(
+            r"^aten::(zero_|zeros|fill_|ones|zeros_like|ones_like|new_zeros|new_ones|full|full_like|new_full)(?![a-z])", re.I
+        ),
+    ),
     (
         WorkClass.REDUCTION,
-        re.compile(r"^aten::(sum|mean|_?softmax|_?log_softmax|max|min|norm|.*norm|cumsum|argmax|sort|topk)", re.I),
+        re.compile(
+            r"^aten::_?(sum|mean|softmax|log_softmax|max|min|norm|[a-z_]*_norm|linalg_[a-z]*norm|cumsum|argmax|sort|topk)_?(?![a-z])",
+            re.I,
+        ),
     ),
     (
         WorkClass.ELEMENTWISE,
         re.compile(
-            r"^aten::(add|sub|mul|div|neg|exp|log|sqrt|rsqrt|pow|relu|threshold|sigmoid|tanh|gelu|silu|clamp|where|addc|_foreach|"
-            r"binary_cross|random_|normal_|uniform_|index|gather|scatter|masked|lt|gt|eq|ne|sgn|abs)|reducer::mul_out",
+            r"^aten::_?(add|sub|rsub|mul|div|neg|exp|log|log1p|sqrt|rsqrt|pow|relu|threshold|threshold_backward|sigmoid|log_sigmoid|"
+            r"sigmoid_backward|tanh|gelu|silu|clamp|clamp_min|where|addcmul|addcdiv|foreach_[a-z_]*|binary_cross_entropy[a-z_]*|random|normal|"
+            r"uniform|bernoulli|index|index_put|index_add|index_select|gather|scatter|scatter_add|masked_fill|lt|gt|le|ge|eq|ne|sgn|abs|"
+            r"lerp|reciprocal)_?(?![a-z])|reducer::mul_out",
             re.I,
         ),
     ),

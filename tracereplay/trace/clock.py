@@ -23,6 +23,8 @@ Int64s = npt.NDArray[np.int64]
 _LINE_SHARE = 0.35
 _SKEW_NS = 8_000
 _PPM = 1e6
+# Quartz drifts by up to some 100 ppm; a clock that gains a twentieth is none, and a line as steep would turn time round.
+_STEEPEST = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def fit_clock(rank: int | None, own_ns: Sequence[int], reference_ns: Sequence[in
     left = np.abs(difference - constant)
     slope, base = _line(own - origin, difference)
     line_left = np.abs(difference - base - slope * (own - origin))
-    if left.max() > _SKEW_NS and _spread(line_left) <= _LINE_SHARE * _spread(left):
+    if left.max() > _SKEW_NS and abs(slope) <= _STEEPEST and _spread(line_left) <= _LINE_SHARE * _spread(left):
         return RankClock(
             rank, round(base), slope * _PPM, round(float(line_left.max())), _interval(line_left), len(own_ns), origin, apply
         )

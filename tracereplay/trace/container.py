@@ -103,12 +103,14 @@ def _gunzip(file: IO[bytes], source: Source) -> Iterator[bytes]:
 def _unzstd(file: IO[bytes], source: Source) -> Iterator[bytes]:
     import pyarrow as pa  # noqa: PLC0415 - its codec saves a library of its own
 
+    read = 0
     try:
         with pa.CompressedInputStream(file, "zstd") as reader:
             while block := reader.read(_ZSTD_BYTES):
+                read += len(block)
                 yield block
     except (OSError, pa.ArrowException) as error:
-        source.damage = f"truncated or damaged zstd stream near byte {file.tell() if not file.closed else 'unknown'} ({error})"
+        source.damage = f"damaged zstd stream after {read} bytes of text ({error})"
 
 
 def _unzip(file: IO[bytes], source: Source) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 _MISSING = np.iinfo(np.int64).min
 _INT64_MAX = 2**63 - 1
+_MOST_DIGITS = 19
 # Ten times this and one more digit still fit 64 bits.
 _LAST_SAFE = (2**63 - 10) // 10
 _NS_DIGITS = 3
@@ -40,7 +41,7 @@ def parse_us_to_ns(texts: Sequence[bytes | msgspec.Raw]) -> tuple[npt.NDArray[np
 def _parse_any(text: bytes) -> int:
     try:
         value = Decimal(text.decode("ascii", "replace").strip().strip('"').strip())
-        if not value.is_finite() or abs(value) > _INT64_MAX:
+        if not value.is_finite() or value.adjusted() > _MOST_DIGITS:
             return _MISSING
         number = int((value * 1000).to_integral_value(ROUND_HALF_EVEN))
     except InvalidOperation:

@@ -6,17 +6,17 @@ from tracereplay.graph.model import DependencyGraph, StepSpan
 from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.steps import JobSteps, StepTime, recorded_step_times, step_times, summarise
 
-HOST, DEVICE = 0, 1
+HOST = 0
 
 
 def one_step(drain_ns: int | None, kind: NodeKind = NodeKind.DEVICE, step: int = 0) -> DependencyGraph:
-    """A step of 1,000 ns with one host task and one piece of work."""
-    tasks = [Task(0, 1000), Task(100, 800, kind, step=step)]
+    """A step of 1,000 ns with one host task, the closing one, and one piece of work."""
+    tasks = [Task(0, 1000), Task(1000, 0), Task(100, 800, kind, step=step)]
     return graph_by_hand(tasks, [], [StepSpan(0, 5, HOST, HOST, 0, 1000, drain_ns, 0)])
 
 
 def schedule(host: tuple[int, int], work: tuple[int, int]) -> Schedule:
-    return Schedule(np.array([host[0], work[0]]), np.array([host[1], work[1]]), np.array([-1, -1]))
+    return Schedule(np.array([host[0], host[1], work[0]]), np.array([host[1], host[1], work[1]]), np.array([-1, 0, -1]))
 
 
 def times(graph: DependencyGraph, planned: Schedule) -> list[tuple[int, int | None]]:

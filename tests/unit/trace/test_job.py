@@ -6,7 +6,7 @@ from tests.fakes.jobs import job_of
 from tests.fakes.kineto import TraceFile
 from tracereplay.errors import TraceError
 from tracereplay.manifest import HostRecord, Manifest, RankRecord, write_manifest
-from tracereplay.trace.job import Conflict, find_trace_files, read_job, survey_job
+from tracereplay.trace.job import Conflict, Extras, find_trace_files, read_job, survey_job
 
 
 def trace(rank: int | None = None, world_size: int | None = None, host_name: str | None = None) -> TraceFile:
@@ -182,7 +182,7 @@ def test_a_manifest_given_wins_over_the_one_beside_the_traces(tmp_path: Path) ->
     write_manifest(manifest(1, {0: "given"}), tmp_path / "elsewhere")
     path = trace(0).write(tmp_path)
 
-    job = read_job([str(path)], manifest=tmp_path / "elsewhere")
+    job = read_job([str(path)], extras=Extras(manifest=tmp_path / "elsewhere"))
 
     assert [t.host for t in job.ranks] == ["given"]
 

@@ -5,12 +5,14 @@
     stream 20                 `-->|--C--|
 
 Traces without ``cuda_sync`` rows name neither the stream nor the event of a wait. Program order does: the next launch of the
-program is what waits, and what it waits for is the last work that the program launched on another queue. The forward
+program is what waits, and what it waits for is the last work that the program launched on another queue; several waits
+before one launch are for as many other queues, the ones launched on most recently. The forward
 thread and the backward threads that it hands over to are one program; every other thread is its own. Timing may refute
 the pair (the producer ends after the consumer starts); refuted pairs are counted, not drawn.
 """
 
 import re
+from collections import Counter
 
 import numpy as np
 
@@ -59,23 +61,30 @@ def _pairs(draft: RankDraft, program: list[int], codes: Int64s) -> tuple[set[tup
     called = draft.call_ns[launched]
     order = np.argsort(called, kind="stable")
     launched, called = launched[order], called[order]
-    elsewhere = _last_on_other_queue(work.queue[launched])
+    counts = Counter(np.searchsorted(called, waits, side="right").tolist())
     good: set[tuple[int, int]] = set()
     refuted = 0
-    for after in np.searchsorted(called, waits, side="right"):
-        if after == launched.size or elsewhere[after] < 0:
+    for after, wanted in counts.items():
+        if after == launched.size:
             continue
-        producer, consumer = int(launched[elsewhere[after]]), int(launched[after])
-        if work.end_ns[producer] <= work.start_ns[consumer]:
-            good.add((producer, consumer))
-        else:
-            refuted += 1
+        consumer = int(launched[after])
+        for place in _last_on_other_queues(work.queue[launched[: after + 1]], wanted):
+            producer = int(launched[place])
+            if work.end_ns[producer] <= work.start_ns[consumer]:
+                good.add((producer, consumer))
+            else:
+                refuted += 1
     return good, refuted
 
 
-def _last_on_other_queue(queues: Int64s) -> Int64s:
-    """For each launch the last earlier launch on another queue, -1 where there is none."""
-    result = np.full(queues.size, -1, np.int64)
-    for i in range(1, queues.size):
-        result[i] = i - 1 if queues[i - 1] != queues[i] else result[i - 1]
-    return result
+def _last_on_other_queues(queues: Int64s, wanted: int) -> list[int]:
+    """Places of the last launches before the final one on other queues than its, one a queue, latest first."""
+    places: list[int] = []
+    seen = {int(queues[-1])}
+    for place in range(queues.size - 2, -1, -1):
+        if len(places) == wanted:
+            break
+        if int(queues[place]) not in seen:
+            seen.add(int(queues[place]))
+            places.append(place)
+    return places

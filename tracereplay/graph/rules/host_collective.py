@@ -28,6 +28,7 @@ from tracereplay.trace.table import EventTable
 _CALL = re.compile(r"^c10d::")
 # Bodies of compute: ATen operators and the C++ autograd nodes, whose names end in a digit (MmBackward0).
 _COMPUTE_BODY = re.compile(r"^(aten|fbgemm|torchvision|quantized)::|Backward\d+$")
+_STEP_NUMBER = re.compile(r"(?<=^ProfilerStep)#\d+$")
 # A thread resumes within the wake-up time of the end it waited for: half a millisecond covers a wake-up on an
 # oversubscribed machine (0.1-0.4 ms measured with two ranks on two cores), a tenth of the wait covers longer ones.
 _RESUME_NS = 500_000
@@ -128,8 +129,9 @@ def _occurrences(draft: RankDraft) -> list[tuple[tuple[str, int], _Occurrence]]:
 
 
 def _segment_at(thread: HostThread, time_ns: int) -> int:
-    """The last segment that ends by a time."""
-    return int(np.searchsorted(thread.tiling.end_ns, time_ns, side="right")) - 1
+    """The last segment that ends by a time; never the closing one, which has no length."""
+    last = int(np.searchsorted(thread.tiling.end_ns, time_ns, side="right")) - 1
+    return min(last, thread.node_count - 2)
 
 
 def _inside(draft: RankDraft, thread: HostThread, position: int, codes: set[int]) -> bool:
@@ -173,7 +175,9 @@ def _observed(m: _Occurrence) -> _Site | None:
 def _owner(m: _Occurrence, segment: int) -> str:
     event = int(m.thread.tiling.owner[segment])
     row = int(m.thread.rows[event]) if event >= 0 else -1
-    return m.draft.table.name_of(row) if row >= 0 else ""
+    name = m.draft.table.name_of(row) if row >= 0 else ""
+    # Marks of different steps are the same place.
+    return _STEP_NUMBER.sub("", name)
 
 
 def _locate(m: _Occurrence, site: _Site) -> int | None:

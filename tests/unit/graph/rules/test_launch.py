@@ -3,7 +3,7 @@ from pathlib import Path
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
 from tests.fakes.labels import edges_of, lags_of
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
 
 LAUNCH = "cudaLaunchKernel"
 
@@ -37,6 +37,6 @@ def test_a_collective_of_gloo_is_handed_over_by_its_call(tmp_path: Path) -> None
 
     graph = graph_of(tmp_path, trace.gloo("gloo:all_reduce", 12, 40, tid=5))
 
-    handed = graph.edges.kind == EdgeKind.THREAD_HANDOFF
+    handed = (graph.edges.kind == EdgeKind.THREAD_HANDOFF) & (graph.nodes.kind[graph.edges.dst] == NodeKind.ARRIVAL)
     assert edges_of(graph, EdgeKind.THREAD_HANDOFF)[0] == "c10d::allreduce_@10 -> arrival gloo:all_reduce@12"
     assert (graph.edges.from_start[handed][0], graph.edges.basis[handed][0]) == (True, Basis.INFERRED)
