@@ -50,7 +50,8 @@ def anonymized(table: EventTable) -> EventTable:
         columns = columns.set_column(place, columns.schema.field(place), coded_column(table.codes(column), values))
     texts = bytes_column([_text(table, row, shown[codes[row]]) for row in range(len(table))])
     held = HeldText((ElementTexts(texts, np.arange(len(table))),))
-    header = replace(table.header, host=_hashed(table.header.host) or None, groups=tuple(_group(g) for g in table.header.groups))
+    groups = tuple(_group(g) for g in table.header.groups)
+    header = replace(table.header, host=_hashed(table.header.host) or None, groups=groups)
     return replace(table, path=_file_name(table.path), table=columns, header=header, text=held, _columns={})
 
 

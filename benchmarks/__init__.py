@@ -1,0 +1,1 @@
+"""Figures beside a peer or a limit, in one run: ``make bench``."""
