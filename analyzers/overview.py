@@ -20,6 +20,8 @@ from tracereplay.trace.schema import DEVICE_ROLES, Role
 from tracereplay.trace.steps import find_steps
 from tracereplay.trace.table import Device, EventTable, Quality
 
+# Categories that hold no work: the profiler's own span, its overhead, counters and host instants.
+_WITHOUT_WORK = frozenset({"Trace", "overhead", "cpu_instant_event", "gpu_pm_counter", "cuda_profiler_range", "ac2g", "fwdbwd"})
 _LAUNCH_CALL = re.compile(r"(Launch(Cooperative)?Kernel|GraphLaunch|Memcpy|Memset)")
 _MEMORY_KERNEL = re.compile(r"^(__amd_rocclr_)?(copyBuffer|fillBuffer)|^Mem(cpy|set)", re.I)
 
@@ -88,7 +90,9 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class RankOverview:
-    """One rank of ``info``; ``gpu`` is None where no device work is recorded."""
+    """One rank of ``info``; ``gpu`` is None where no device work is recorded. ``not_interpreted`` counts the events of
+    categories that this version gives no meaning.
+    """
 
     rank: int | None
     rank_source: str
@@ -101,6 +105,7 @@ class RankOverview:
     gpu: DeviceTime | None
     links: Links
     quality: Quality
+    not_interpreted: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +138,12 @@ def notes(overview: Overview) -> list[str]:
         (gpu_only, "no runtime calls are recorded: linked, orphans and launches_without_work are null"),
         (cut, "the end of the file is lost: window_ns and idle_ns are null"),
     )
-    return [f"rank {', '.join(ranks)}: {reason}" for ranks, reason in reasons if ranks]
+    odd = sorted({name for r in overview.ranks for name in r.not_interpreted})
+    lines = [f"rank {', '.join(ranks)}: {reason}" for ranks, reason in reasons if ranks]
+    if odd:
+        total = sum(n for r in overview.ranks for n in r.not_interpreted.values())
+        lines.append(f"{total:,} events of categories without a meaning here are not counted as work: {', '.join(odd)}")
+    return lines
 
 
 def union_ns(start_ns: Int64s, end_ns: Int64s) -> int:
@@ -164,7 +174,15 @@ def _rank(trace: RankTrace, wanted: frozenset[int] | None) -> RankOverview:
         gpu=_device_time(table),
         links=_links(table, work, calls),
         quality=table.quality,
+        not_interpreted=_not_interpreted(table),
     )
+
+
+def _not_interpreted(table: EventTable) -> dict[str, int]:
+    categories = table.dictionary("category")
+    rows = table.rows_of(Role.OTHER)
+    numbers = np.bincount(table.codes("category")[rows], minlength=len(categories))
+    return {name: int(n) for name, n in zip(categories, numbers, strict=True) if n and name not in _WITHOUT_WORK}
 
 
 def _counts(table: EventTable) -> dict[str, int]:
