@@ -89,6 +89,14 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
+class CategoryCount:
+    """How many events a category has."""
+
+    category: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
 class RankOverview:
     """One rank of ``info``; ``gpu`` is None where no device work is recorded. ``not_interpreted`` counts the events of
     categories that this version gives no meaning.
@@ -105,7 +113,7 @@ class RankOverview:
     gpu: DeviceTime | None
     links: Links
     quality: Quality
-    not_interpreted: dict[str, int]
+    not_interpreted: tuple[CategoryCount, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +146,10 @@ def notes(overview: Overview) -> list[str]:
         (gpu_only, "no runtime calls are recorded: linked, orphans and launches_without_work are null"),
         (cut, "the end of the file is lost: window_ns and idle_ns are null"),
     )
-    odd = sorted({name for r in overview.ranks for name in r.not_interpreted})
+    odd = sorted({c.category for r in overview.ranks for c in r.not_interpreted})
     lines = [f"rank {', '.join(ranks)}: {reason}" for ranks, reason in reasons if ranks]
     if odd:
-        total = sum(n for r in overview.ranks for n in r.not_interpreted.values())
+        total = sum(c.events for r in overview.ranks for c in r.not_interpreted)
         lines.append(f"{total:,} events of categories without a meaning here are not counted as work: {', '.join(odd)}")
     return lines
 
@@ -178,11 +186,12 @@ def _rank(trace: RankTrace, wanted: frozenset[int] | None) -> RankOverview:
     )
 
 
-def _not_interpreted(table: EventTable) -> dict[str, int]:
+def _not_interpreted(table: EventTable) -> tuple[CategoryCount, ...]:
     categories = table.dictionary("category")
     rows = table.rows_of(Role.OTHER)
     numbers = np.bincount(table.codes("category")[rows], minlength=len(categories))
-    return {name: int(n) for name, n in zip(categories, numbers, strict=True) if n and name not in _WITHOUT_WORK}
+    pairs = zip(categories, numbers.tolist(), strict=True)
+    return tuple(CategoryCount(name, n) for name, n in sorted(pairs) if n and name not in _WITHOUT_WORK)
 
 
 def _counts(table: EventTable) -> dict[str, int]:
