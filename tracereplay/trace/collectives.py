@@ -32,6 +32,13 @@ _WIDTHS = {
 }  # fmt: skip
 
 
+# How far the guess from steps may be off, how few pairs say anything, and by which factor the ends must fit better before
+# the guess is given up: recordings of one job start within a step of each other.
+_FARTHEST = 16
+_FEWEST = 4
+_FAR_BETTER = 10.0
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedCollective:
     """One collective of one rank; what is not recorded is None. ``bytes`` is the participant's input."""
@@ -110,6 +117,72 @@ def keys_of(collectives: Sequence[RecordedCollective], steps: Sequence[Step]) ->
         keys.append(CollectiveKey(c.group, c.name, None, step, seen[c.group, c.name, step]))
         seen[c.group, c.name, step] += 1
     return keys
+
+
+def keys_of_job(ranks: Sequence[tuple[Sequence[RecordedCollective], Sequence[Step]]]) -> list[list[CollectiveKey]]:
+    """The keys of the collectives of all ranks; equal keys are one collective.
+
+    Sequence numbers decide where they are recorded. Elsewhere the collectives of one kind in a group are one sequence, of
+    which each rank recorded a stretch: a recording that starts earlier holds more of it. Where the stretches lie on each
+    other is taken from steps and order, and corrected where another place makes the ends agree far better.
+    """
+    keys = [keys_of(collectives, steps) for collectives, steps in ranks]
+    places: dict[tuple[str, str], list[list[int]]] = {}
+    for rank, own in enumerate(keys):
+        for place, key in enumerate(own):
+            if key.seq is None:
+                sequence = (key.group or "", _kind(ranks[rank][0][place].name))
+                places.setdefault(sequence, [[] for _ in ranks])[rank].append(place)
+    for (group, kind), per_rank in places.items():
+        reference = max(range(len(ranks)), key=lambda r: (len(per_rank[r]), -r))
+        stretch = _Stretch.of(ranks[reference][0], keys[reference], per_rank[reference])
+        shifts = [
+            _shift(stretch, _Stretch.of(ranks[r][0], keys[r], mine)) if r != reference else 0 for r, mine in enumerate(per_rank)
+        ]
+        for rank, mine in enumerate(per_rank):
+            for order, place in enumerate(mine):
+                keys[rank][place] = CollectiveKey(group or None, kind, None, 0, order + shifts[rank])
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A rank's part of a sequence: ends, and the keys by step and order."""
+
+    ends_ns: np.ndarray
+    keys: tuple[CollectiveKey, ...]
+
+    @staticmethod
+    def of(collectives: Sequence[RecordedCollective], keys: Sequence[CollectiveKey], places: Sequence[int]) -> "_Stretch":
+        """The stretch of the collectives at ``places``."""
+        return _Stretch(np.array([collectives[i].end_ns for i in places], np.int64), tuple(keys[i] for i in places))
+
+
+def _kind(name: str) -> str:
+    """What a collective certainly is: without its launch an all-to-all is known by its kernel alone, a send/receive."""
+    return "send_recv" if name == "all_to_all" else name
+
+
+def _shift(reference: _Stretch, own: _Stretch) -> int:
+    """By how many places the first of ``own`` lies after the first of ``reference``."""
+    place_of = {key: place for place, key in enumerate(reference.keys)}
+    votes = Counter(place_of[key] - place for place, key in enumerate(own.keys) if key in place_of)
+    guess = min(votes, key=lambda shift: (-votes[shift], abs(shift))) if votes else 0
+    scores = {
+        shift: score for shift in range(guess - _FARTHEST, guess + _FARTHEST + 1) if (score := _misfit(reference, own, shift))
+    }
+    best = min(scores, key=lambda shift: (scores[shift], abs(shift - guess)), default=guess)
+    return best if guess not in scores or scores[best] * _FAR_BETTER < scores[guess] else guess
+
+
+def _misfit(reference: _Stretch, own: _Stretch, shift: int) -> float | None:
+    """How much the clock differences at the ends scatter under a shift (ns, at least 1); None where few ends meet."""
+    places = np.arange(len(own.keys))
+    places = places[(places + shift >= 0) & (places + shift < len(reference.keys))]
+    if places.size < max(_FEWEST, min(len(own.keys), len(reference.keys)) // 2):
+        return None
+    difference = own.ends_ns[places] - reference.ends_ns[places + shift]
+    return max(float(np.median(np.abs(difference - np.median(difference)))), 1.0)
 
 
 def _facts(table: EventTable, row: int) -> dict[str, Any]:

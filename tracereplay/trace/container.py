@@ -86,7 +86,7 @@ def _gunzip(file: IO[bytes], source: Source) -> Iterator[bytes]:
             return
         try:
             yield inflater.decompress(raw)
-        except (zlib.error, igzip_lib.IsalError, OSError) as error:
+        except (zlib.error, igzip_lib.IsalError, OSError) as error:  # type: ignore[misc]  # its stub says it is no exception
             source.damage = f"damaged gzip stream near byte {file.tell()} ({error})"
             return
         if inflater.eof:

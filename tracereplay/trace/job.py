@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tracereplay.errors import TraceError
 from tracereplay.trace.cache import read_cached
 from tracereplay.trace.clock import UNKNOWN_CLOCK, RankClock, fit_clock
-from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of, recorded_collectives
+from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, keys_of_job, recorded_collectives
 from tracereplay.trace.execution import attach, read_execution_trace
 from tracereplay.trace.kineto import read_kineto
 from tracereplay.trace.rules import read_rules
@@ -216,7 +216,7 @@ def align(traces: list[RankTrace]) -> list[RankTrace]:
     """
     if len(traces) < 2:
         return [replace(trace, clock=RankClock(trace.rank, 0, 0.0, 0, 0, 0)) for trace in traces]
-    ends = [_ends(trace.table) for trace in traces]
+    ends = _ends([trace.table for trace in traces])
     first = traces[0]
     aligned = [replace(first, clock=RankClock(first.rank, 0, 0.0, 0, 0, len(ends[0])))]
     for trace, own in zip(traces[1:], ends[1:], strict=True):
@@ -239,11 +239,14 @@ def _drifted(clock: RankClock, table: EventTable) -> int:
     return round(abs(clock.drift_ppm or 0.0) * 1e-6 * float(ts.max() - ts.min()))
 
 
-def _ends(table: EventTable) -> dict[CollectiveKey, int]:
-    """When each collective that ends together on all its ranks ended on this one."""
-    collectives: tuple[RecordedCollective, ...] = recorded_collectives(table)
-    keys = keys_of(collectives, find_steps(table).whole)
-    return {key: c.end_ns for key, c in zip(keys, collectives, strict=True) if c.name in ENDS_TOGETHER}
+def _ends(tables: list[EventTable]) -> list[dict[CollectiveKey, int]]:
+    """For each rank when each collective that ends together on all its ranks ended there."""
+    recorded = [recorded_collectives(table) for table in tables]
+    keys = keys_of_job([(c, find_steps(table).whole) for c, table in zip(recorded, tables, strict=True)])
+    return [
+        {key: c.end_ns for key, c in zip(own, collectives, strict=True) if c.name in ENDS_TOGETHER or c.name == "send_recv"}
+        for own, collectives in zip(keys, recorded, strict=True)
+    ]
 
 
 def _manifest_for(files: list[Path], given: Path | None) -> "Manifest | None":

@@ -10,7 +10,7 @@ the shortest participant's duration: an upper bound of the wire time that needs 
 transfers run from the latest start to the end. A collective whose other participants are missing keeps its time unsplit.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, concat_edges, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
 from tracereplay.graph.model import Collective
-from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of, recorded_collectives
+from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of_job, recorded_collectives
 from tracereplay.trace.job import Job
 
 
@@ -29,13 +29,16 @@ class _Member:
     work: int
     recorded: RecordedCollective
     step: int
+    order: int
 
 
 def join_collectives(job: Job, drafts: list[RankDraft], first_node: int) -> tuple[tuple[Collective, ...], Edges]:
     """The job's collectives and their edges; rendezvous are numbered from ``first_node`` on."""
     members: dict[CollectiveKey, list[_Member]] = defaultdict(list)
-    for draft in drafts:
-        for key, member in _members(draft):
+    per_rank = [_members(draft) for draft in drafts]
+    keys = keys_of_job([([m.recorded for m in own], draft.marks.whole) for own, draft in zip(per_rank, drafts, strict=True)])
+    for own, own_keys in zip(per_rank, keys, strict=True):
+        for member, key in zip(own, own_keys, strict=True):
             members[key].append(member)
     ordered = sorted(members.items(), key=lambda item: (min(int(m.draft.work.start_ns[m.work]) for m in item[1]), str(item[0])))
     collectives: list[Collective] = []
@@ -47,16 +50,18 @@ def join_collectives(job: Job, drafts: list[RankDraft], first_node: int) -> tupl
     return tuple(collectives), _edges(collectives)
 
 
-def _members(draft: RankDraft) -> list[tuple[CollectiveKey, _Member]]:
-    """The rank's collectives inside the window with what identifies them."""
+def _members(draft: RankDraft) -> list[_Member]:
+    """The rank's collectives inside the window, in order of their start."""
     work_of = {int(row): int(w) for w, row in enumerate(draft.work.row) if draft.work.collective[w]}
     recorded = [c for c in recorded_collectives(draft.table) if c.row in work_of]
-    steps = draft.marks.whole
-    starts = np.array([s.start_ns for s in steps])
+    starts = np.array([s.start_ns for s in draft.marks.whole])
     members = []
-    for key, c in zip(keys_of(recorded, steps), recorded, strict=True):
+    seen: Counter[tuple[int, str]] = Counter()
+    for c in recorded:
         position = int(np.searchsorted(starts, c.enqueued_ns, side="right")) - 1
-        members.append((key, _Member(draft, work_of[c.row], c, steps[position].number if position >= 0 else -1)))
+        step = draft.marks.whole[position].number if position >= 0 else -1
+        members.append(_Member(draft, work_of[c.row], c, step, seen[step, c.name]))
+        seen[step, c.name] += 1
     return members
 
 
@@ -82,11 +87,12 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
     starts = tuple(int(m.draft.work.start_ns[m.work]) for m in group)
     ends = tuple(int(m.draft.work.end_ns[m.work]) for m in group)
     hosts = {job.ranks[m.draft.index].host for m in group}
-    name = group[0].recorded.name
+    name = _name(group)
+    shown = max(group, key=lambda m: (m.step, m.recorded.name == name, -m.draft.index))
     return Collective(
         name=name,
-        step=group[0].step,
-        order=key.seq if key.seq is not None else key.order,
+        step=shown.step,
+        order=key.seq if key.seq is not None else shown.order,
         group=key.group,
         bytes=group[0].recorded.bytes,
         scale_out=len(hosts) > 1,
@@ -98,6 +104,12 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
         end_ns=ends,
         transfer_ns=_transfer(name, starts, ends) if rendezvous is not None else None,
     )
+
+
+def _name(group: list[_Member]) -> str:
+    """The name that most participants give; one that knows better than the kernel's send/receive wins."""
+    names = Counter(m.recorded.name for m in group)
+    return min(names, key=lambda n: (n == "send_recv" and len(names) > 1, -names[n], n))
 
 
 def _transfer(name: str, starts: tuple[int, ...], ends: tuple[int, ...]) -> int:
