@@ -141,7 +141,7 @@ def test_a_zstd_frame_with_a_wrong_byte_is_damaged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [1, 50])
 def test_a_cut_zstd_stream_keeps_the_blocks_that_came_out(tmp_path: Path, cut: int) -> None:
     text = b"".join(b'{"a": %d}' % i for i in range(100_000))
-    source = source_of(tmp_path, ZSTD.compress(text)[:-cut])
+    source = source_of(tmp_path, zstd(text)[:-cut])
 
     out = read(source)
 
