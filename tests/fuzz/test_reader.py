@@ -8,6 +8,7 @@ import os
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,13 +32,18 @@ PIECES = (
 )  # fmt: skip
 
 
+def args(**fields: Any) -> dict[str, Any]:
+    """Args of an event; an underscore stands for a blank."""
+    return {name.replace("_", " "): value for name, value in fields.items()}
+
+
 def representative() -> bytes:
     """A small trace with a header on both sides and every kind of event."""
     trace = TraceFile(0, 2, "nccl", {"0": [0, 1]}, host_name="node0", base_ns=1_783_322_452_000_000_000)
     trace.header["deviceProperties"] = [{"id": 0, "name": "V100"}]
-    trace.step(1, "0.123", "100.5").op("aten::mm", 1, "50.001", **{"External id": 5, "Input Dims": [[2, 3]]})
-    trace.call("cudaLaunchKernel", 10, 5, 1).kernel('void k<"q">(µ)', 20, 10, 7, 1, **{"bytes": 4, "bandwidth": 1.5e3})
-    trace.kernel("ncclDevKernel_AllReduce_Sum", 35, 10, 20, **{"In msg nelems": 8, "dtype": "Float", "Seq": 3})
+    trace.step(1, "0.123", "100.5").op("aten::mm", 1, "50.001", **args(External_id=5, Input_Dims=[[2, 3]]))
+    trace.call("cudaLaunchKernel", 10, 5, 1).kernel('void k<"q">(µ)', 20, 10, 7, 1, **args(bytes=4, bandwidth=1.5e3))
+    trace.kernel("ncclDevKernel_AllReduce_Sum", 35, 10, 20, **args(In_msg_nelems=8, dtype="Float", Seq=3))
     trace.memcpy("Memcpy HtoD", 40, 0, 7).gloo("gloo:all_reduce", 60, 5, tid=9).event("cpu_op", "cut", 5, None)
     trace.events.insert(1, {"ph": "M", "name": "process_name", "pid": 100, "args": {"name": "python"}})
     return trace.encode()[:-1] + b', "displayTimeUnit": "ms"}'

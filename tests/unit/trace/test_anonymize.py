@@ -21,7 +21,8 @@ def private_trace() -> TraceFile:
     trace = TraceFile(1, 2, "nccl", {"0": [0, 1]}, host_name="node-of-acme")
     trace.header["distributedInfo"]["pg_config"][0] |= {"pg_desc": "acme-group"}
     trace.header["trace_name"] = "/home/alice/secret_project/rank1.json"
-    trace.step(3, 0, 200).op("aten::addmm", 1, 50, **{"Input Dims": [[2, 3]], "Call stack": "/home/alice/train.py(3): main"})
+    shown: dict[str, Any] = {"Input Dims": [[2, 3]], "Call stack": "/home/alice/train.py(3): main"}
+    trace.step(3, 0, 200).op("aten::addmm", 1, 50, **shown)
     trace.event("python_function", "/home/alice/secret_project/train.py(12): main", 2, 40, args={"Python module id": 3})
     trace.event(
         "python_function", "nn.Module: SecretModel_0", 3, 30, args={"Python parent id": 1, "Concrete Inputs": ["alice"]}
@@ -30,7 +31,12 @@ def private_trace() -> TraceFile:
     trace.op("autograd::engine::evaluate_function: AcmeFnBackward", 100, 5).op("MmBackward0", 110, 5)
     trace.event("Trace", "PyTorch Profiler (0)", 0, 200, pid="Spans of alice", args={"Op count": 0})
     trace.call("cudaLaunchKernel", 20, 5, 1)
-    args = {"dtype": "Float", "Process Group Name": "0", "user": "alice", "Process Group Description": "acme-group"}
+    args: dict[str, Any] = {
+        "dtype": "Float",
+        "Process Group Name": "0",
+        "user": "alice",
+        "Process Group Description": "acme-group",
+    }
     return trace.kernel(KERNEL, 30, 10, 7, 1, **args)
 
 
@@ -146,3 +152,7 @@ def test_ranks_of_one_host_still_share_it(tmp_path: Path) -> None:
 
     assert tables[0].header.host == tables[1].header.host != "node0"
     assert tables[0].header.host is not None
+
+
+def test_a_trace_without_a_host_still_has_none(tmp_path: Path) -> None:
+    assert anonymized(table_of(tmp_path, TraceFile(0).op("a", 1, 1))).header.host is None

@@ -25,6 +25,11 @@ def only(folder: Path, trace: TraceFile) -> RecordedCollective:
     return found
 
 
+def recorded(**fields: Any) -> dict[str, Any]:
+    """Args of an event; an underscore stands for a blank."""
+    return {name.replace("_", " "): value for name, value in fields.items()}
+
+
 def with_args(folder: Path, **args: Any) -> RecordedCollective:
     """What is recorded of an all-reduce kernel with these args."""
     return only(folder, TraceFile().kernel(ALL_REDUCE, 10, 5, 7, **args))
@@ -62,7 +67,7 @@ def test_collectives_stand_in_order_of_their_start(tmp_path: Path) -> None:
 
 
 def test_the_kernels_own_args_say_everything(tmp_path: Path) -> None:
-    args = {
+    args: dict[str, Any] = {
         "Collective name": "all_to_allv", "In msg nelems": 1000, "dtype": "BFloat16", "Process Group Name": "5", "Seq": 12,
         "Group size": 4,
     }  # fmt: skip
@@ -82,7 +87,13 @@ def test_what_is_not_recorded_is_none(tmp_path: Path) -> None:
 
 
 def test_the_operator_that_records_comms_is_asked_where_the_kernel_says_nothing(tmp_path: Path) -> None:
-    args = {"Collective name": "allreduce", "In msg nelems": 10, "dtype": "Float", "Process Group Name": "3", "Seq": 2}
+    args: dict[str, Any] = {
+        "Collective name": "allreduce",
+        "In msg nelems": 10,
+        "dtype": "Float",
+        "Process Group Name": "3",
+        "Seq": 2,
+    }
     trace = TraceFile().op("c10d::allreduce_", 0, 50).op("record_param_comms", 5, 40, **args).call(LAUNCH, 10, 5, 1)
 
     found = only(tmp_path, trace.kernel("ncclDevKernel_Generic", 60, 5, 7, 1))
@@ -91,15 +102,15 @@ def test_the_operator_that_records_comms_is_asked_where_the_kernel_says_nothing(
 
 
 def test_the_kernels_word_goes_before_the_operators(tmp_path: Path) -> None:
-    trace = TraceFile().op("record_param_comms", 0, 50, **{"Process Group Name": "operator", "Seq": 1}).call(LAUNCH, 10, 5, 1)
+    trace = TraceFile().op("record_param_comms", 0, 50, **recorded(Process_Group_Name="operator", Seq=1)).call(LAUNCH, 10, 5, 1)
 
-    found = only(tmp_path, trace.kernel(ALL_REDUCE, 60, 5, 7, 1, **{"Process Group Name": "kernel"}))
+    found = only(tmp_path, trace.kernel(ALL_REDUCE, 60, 5, 7, 1, **recorded(Process_Group_Name="kernel")))
 
     assert (found.group, found.seq) == ("kernel", 1)
 
 
 def test_the_recording_operator_is_found_by_external_id_too(tmp_path: Path) -> None:
-    args = {"External id": 9, "Process Group Name": "3"}
+    args: dict[str, Any] = {"External id": 9, "Process Group Name": "3"}
     trace = TraceFile().op("record_param_comms", 0, 50, **args)
 
     assert only(tmp_path, trace.kernel(ALL_REDUCE, 60, 5, 7, **{"External id": 9})).group == "3"

@@ -138,6 +138,16 @@ def test_a_zstd_frame_with_a_wrong_byte_is_damaged(tmp_path: Path) -> None:
     assert source.damage.startswith("damaged zstd stream after ")
 
 
+@pytest.mark.parametrize("cut", [1, 50])
+def test_a_cut_zstd_stream_keeps_the_blocks_that_came_out(tmp_path: Path, cut: int) -> None:
+    text = b"".join(b'{"a": %d}' % i for i in range(100_000))
+    source = source_of(tmp_path, zstd(text)[:-cut])
+
+    out = read(source)
+
+    assert (source.damage is not None, len(out) > 500_000, text.startswith(out)) == (True, True, True)
+
+
 @pytest.mark.parametrize(("content", "words"), [(archive(), "0 files (none)"), (archive(a=TEXT, b=TEXT), "2 files (a, b)")])
 def test_a_zip_of_none_or_several_files_is_refused_with_their_names(tmp_path: Path, content: bytes, words: str) -> None:
     with pytest.raises(TraceError) as caught:

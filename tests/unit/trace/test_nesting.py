@@ -8,7 +8,7 @@ def parents(*events: tuple[int, int], threads: tuple[int, ...] = ()) -> list[int
     """Parents of events given as (start, end) in file order, on one thread unless ``threads`` says otherwise."""
     pairs = np.array(events, np.int64).reshape(-1, 2)
     thread = np.array(threads or [0] * len(events), np.int64)
-    return parent_rows(thread, pairs[:, 0], pairs[:, 1], np.arange(len(events), dtype=np.int64)).tolist()
+    return [int(row) for row in parent_rows(thread, pairs[:, 0], pairs[:, 1], np.arange(len(events), dtype=np.int64))]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ FAR = 1_783_322_452_000_000_000
 
 
 def classes(ts_ns: list[int], dur_ns: list[int], base_ns: int = 0) -> list[int]:
-    return classify_times(np.array(ts_ns, np.int64), np.array(dur_ns, np.int64), base_ns).tolist()
+    return [int(c) for c in classify_times(np.array(ts_ns, np.int64), np.array(dur_ns, np.int64), base_ns)]
 
 
 def repaired(*work: tuple[int, int], queues: tuple[int, ...] = ()) -> tuple[list[bool], list[int]]:
