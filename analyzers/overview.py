@@ -216,7 +216,8 @@ def _links(table: EventTable, work: Int64s, calls: Int64s) -> Links:
     # A call that launched something is a launch whatever it is called; names only find those without work.
     without = np.setdiff1d(runtime[launching[table.codes("name")[runtime]]], calls[linked])
     owners = table.column("owner_row")[work]
-    by_id = (owners >= 0) & (table.column("external_id")[owners] == _own_id(table, work, calls))
+    own_id = _own_id(table, work, calls)
+    by_id = (owners >= 0) & (own_id >= 0) & (table.column("external_id")[owners] == own_id)
     counts = {OwnerKind.EXTERNAL_ID: by_id, OwnerKind.CONTAINMENT: (owners >= 0) & ~by_id, OwnerKind.NONE: owners < 0}
     recorded = runtime.size > 0
     return Links(

@@ -287,5 +287,5 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
         )
     hosts = {t.host for t in job.ranks}
     if len(job.ranks) > 1 and hosts == {None}:
-        warnings.append("no host is recorded: all ranks are taken to share one, joined by scale_up")
+        warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")
     return tuple(warnings)

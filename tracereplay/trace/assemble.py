@@ -26,6 +26,9 @@ from tracereplay.trace.times import TimeClass, classify_times, repair_durations
 
 Int64s = npt.NDArray[np.int64]
 _INT64_MAX = 2**63 - 1
+# No start lies 146 years from its base and no event lasts 36: such times are damage, and their sums stay within 64 bits.
+_LATEST_NS = 2**62
+_LONGEST_NS = 2**60
 _NO_ARGS = Args()
 
 
@@ -69,6 +72,7 @@ class EventColumns:
             return
         places = np.array(complete, np.int64)
         ts_ns, ts_ok = parse_us_to_ns([event.ts for event in rows])
+        ts_ok &= np.abs(ts_ns) < _LATEST_NS
         if not ts_ok.all():
             self.invalid_times += int(np.count_nonzero(~ts_ok))
             rows = [event for event, ok in zip(rows, ts_ok.tolist(), strict=True) if ok]
@@ -78,7 +82,7 @@ class EventColumns:
         dur_ns, dur_ok = parse_us_to_ns([event.dur for event in rows])
         self.event.append(places + first_element)
         self.ts.append(ts_ns)
-        self.dur.append(np.where(dur_ok & (dur_ns >= 0), dur_ns, NONE))
+        self.dur.append(np.where(dur_ok & (dur_ns >= 0) & (dur_ns < _LONGEST_NS), dur_ns, NONE))
         self._add_fields(rows)
         self.text.append(_event_texts(chunk, places))
 
@@ -165,7 +169,7 @@ def finish(path: str, columns: EventColumns, header: tuple[Header, int], quality
 
 def _device_from_pid(device: Int64s, on_device: npt.NDArray[np.bool_], pids: _Texts) -> Int64s:
     """Device of device rows: from args, else from the row's pid, where Kineto puts it too."""
-    ids = np.array([value if isinstance(value, int) else NONE for value in pids.codes], np.int64)
+    ids = np.array([value if isinstance(value, int) and abs(value) <= _INT64_MAX else NONE for value in pids.codes], np.int64)
     return np.where((device == NONE) & on_device, ids[np.concatenate(pids.parts)], device)
 
 

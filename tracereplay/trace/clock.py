@@ -22,6 +22,7 @@ Int64s = npt.NDArray[np.int64]
 # one collective differ by up to 8 µs on aligned clocks (dlrm_v100x8).
 _LINE_SHARE = 0.35
 _SKEW_NS = 8_000
+_MOST = 0.75
 _PPM = 1e6
 # Quartz drifts by up to some 100 ppm; a clock that gains a twentieth is none, and a line as steep would turn time round.
 _STEEPEST = 0.05
@@ -66,7 +67,7 @@ def fit_clock(rank: int | None, own_ns: Sequence[int], reference_ns: Sequence[in
     left = np.abs(difference - constant)
     slope, base = _line(own - origin, difference)
     line_left = np.abs(difference - base - slope * (own - origin))
-    if left.max() > _SKEW_NS and abs(slope) <= _STEEPEST and _spread(line_left) <= _LINE_SHARE * _spread(left):
+    if np.quantile(left, _MOST) > _SKEW_NS and abs(slope) <= _STEEPEST and _spread(line_left) <= _LINE_SHARE * _spread(left):
         return RankClock(
             rank, round(base), slope * _PPM, round(float(line_left.max())), _interval(line_left), len(own_ns), origin, apply
         )
@@ -87,7 +88,8 @@ def _line(times: Int64s, values: Int64s) -> tuple[float, float]:
 
 
 def _spread(left: npt.NDArray[np.float64] | Int64s) -> float:
-    return float(np.median(left)) + float(left.max())
+    """Of the better three quarters: a single late end says nothing about the clock."""
+    return float(np.median(left)) + float(np.quantile(left, _MOST))
 
 
 def _interval(left: npt.NDArray[np.float64]) -> int:

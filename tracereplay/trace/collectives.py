@@ -6,6 +6,7 @@ PR 177148 for ``Seq``), the ``record_param_comms``, c10d or NCCL event around it
 rank, its name.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -249,23 +250,25 @@ def _name_around(table: EventTable, row: int) -> str | None:
 
 
 def _from_shapes(sources: list[dict[str, Any]]) -> tuple[int | None, str | None]:
-    """Elements and type of the first input that has a shape; nested lists are lists of tensors."""
+    """Elements and type of the first input that is a tensor or a list of tensors."""
     for args in sources:
         dims, types = args.get("Input Dims"), args.get("Input type")
-        if isinstance(dims, list) and dims and isinstance(types, list) and types:
-            count = _elements(dims[0])
-            if count is not None:
-                return count, str(types[0]) if str(types[0]) != "TensorList" else _list_type(types)
+        if not (isinstance(dims, list) and dims and isinstance(types, list) and types):
+            continue
+        kind = str(types[0])
+        listed = kind == "TensorList" or (isinstance(dims[0], list) and bool(dims[0]) and isinstance(dims[0][0], list))
+        dtype = _list_type(types) if kind == "TensorList" else kind
+        counts = [_elements(shape) for shape in (dims[0] if listed and isinstance(dims[0], list) else [dims[0]])]
+        if (listed or kind.lower() in _WIDTHS) and None not in counts:
+            return sum(count or 0 for count in counts), dtype
     return None, None
 
 
 def _elements(shape: Any) -> int | None:
-    if not isinstance(shape, list) or not shape:
+    """Elements of one tensor; one without dimensions has one."""
+    if not isinstance(shape, list) or not all(isinstance(d, int) for d in shape):
         return None
-    if all(isinstance(d, int) for d in shape):
-        return int(np.prod(shape, dtype=np.int64))
-    parts = [_elements(part) for part in shape]
-    return None if any(p is None for p in parts) else sum(p or 0 for p in parts)
+    return math.prod(shape)
 
 
 def _list_type(types: list[Any]) -> str | None:

@@ -19,8 +19,8 @@ from tracereplay.errors import TraceError
 BLOCK_BYTES = 2 << 20
 # Traces compress 10 to 20 times: this much compressed text is one block of a size that stays in a cache.
 _COMPRESSED_BYTES = 128 << 10
-# Small, so that a cut stream still gives what lies before the cut.
-_ZSTD_BYTES = 256 << 10
+# Small, so that a damaged stream still gives what lies before the damage.
+_ZSTD_BYTES = 4 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -103,14 +103,39 @@ def _gunzip(file: IO[bytes], source: Source) -> Iterator[bytes]:
 def _unzstd(file: IO[bytes], source: Source) -> Iterator[bytes]:
     import pyarrow as pa  # noqa: PLC0415 - its codec saves a library of its own
 
+    reader = pa.CompressedInputStream(file, "zstd")  # closing it would close the file
+    pieces: list[bytes] = []
     read = 0
     try:
-        with pa.CompressedInputStream(file, "zstd") as reader:
-            while block := reader.read(_ZSTD_BYTES):
-                read += len(block)
-                yield block
+        while piece := reader.read(_ZSTD_BYTES):
+            pieces.append(piece)
+            read += len(piece)
+            if len(pieces) * _ZSTD_BYTES >= BLOCK_BYTES:
+                yield b"".join(pieces)
+                pieces = []
     except (OSError, pa.ArrowException) as error:
-        source.damage = f"damaged zstd stream after {read} bytes of text ({error})"
+        pieces += _up_to_damage(file, read)
+        source.damage = f"damaged zstd stream after {read + sum(map(len, pieces[-1:]))} bytes of text ({error})"
+    if pieces:
+        yield b"".join(pieces)
+
+
+def _up_to_damage(file: IO[bytes], skip: int) -> list[bytes]:
+    """What a damaged stream gives after ``skip`` bytes: a read that meets the damage gives nothing, so byte by byte."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    file.seek(0)
+    reader = pa.CompressedInputStream(file, "zstd")
+    left = skip
+    found = bytearray()
+    try:
+        while left and (piece := reader.read(min(left, _ZSTD_BYTES))):
+            left -= len(piece)
+        while byte := reader.read(1):
+            found += byte
+    except (OSError, pa.ArrowException):
+        return [bytes(found)]
+    return [bytes(found)]
 
 
 def _unzip(file: IO[bytes], source: Source) -> Iterator[bytes]:

@@ -29,7 +29,12 @@ def parse_us_to_ns(texts: Sequence[bytes | msgspec.Raw]) -> tuple[npt.NDArray[np
     """
     if not texts:
         return np.empty(0, np.int64), np.empty(0, np.bool_)
-    joined = np.frombuffer(b"\n".join(texts) + b"\n", np.uint8)
+    text = b"\n".join(texts) + b"\n"
+    if text.count(b"\n") != len(texts):
+        # A list or an object stands where a number should, over several lines: no number.
+        texts = [t if b"\n" not in bytes(t) else b"" for t in texts]
+        text = b"\n".join(texts) + b"\n"
+    joined = np.frombuffer(text, np.uint8)
     result: npt.NDArray[np.int64] = _parse_plain(joined, len(texts))
     for row in np.flatnonzero(result == _MISSING):
         text = bytes(texts[int(row)])

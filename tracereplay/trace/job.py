@@ -293,7 +293,7 @@ def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) 
         warnings.append(f"no rank in metadata or file name: {', '.join(unknown)}")
     damaged = [f"{Path(t.table.path).name} is {t.table.quality.damage}" for t in traces if t.table.quality.damage]
     warnings += damaged
-    blind = [str(t.rank) for t in traces if t.clock.offset_ns is None and t.host is None]
+    blind = [str(t.rank) for t in traces if t.clock.offset_ns is None and t.host is None and t.rank is not None]
     if clocks and blind and len({t.rank for t in traces}) == len(traces):
         warnings.append(
             f"no common collective aligns the clocks of ranks {', '.join(blind)}: nothing is said across these ranks"

@@ -38,6 +38,13 @@ class _LooseEvent(msgspec.Struct, gc=False):
     args: Any = None
 
 
+# A base beyond this and a world beyond that are damage: no clock counts from 73 years away, no job has a million ranks.
+_LATEST_BASE_NS = 2**61
+_LARGEST_WORLD = 1_000_000
+
+# Brackets that the header after the events may hold.
+_MOST_BRACKETS = 64
+
 # Not strict: a number written as text is a number.
 _decode_events = msgspec.json.Decoder(list[Event], strict=False).decode
 _decode_event = msgspec.json.Decoder(Event, strict=False).decode
@@ -178,10 +185,29 @@ def _take_rest(reading: _Reading, scanner: Scanner) -> None:
     for number, piece in enumerate(pieces):
         last = number == len(pieces) - 1
         if last and _decode_one(piece) is None and repair_event(piece) is None:
-            scanner.rest = piece
-            return
-        _take_piece(reading, piece)
+            event = _before_closing(piece)
+            if event is None:
+                scanner.rest = piece
+                return
+            # Unpaired quotes had hidden the closing brackets from the scanner.
+            scanner.closed, scanner.tail = True, piece[len(event) :].lstrip().removeprefix(b"]")
+            _take_piece(reading, event)
+        else:
+            _take_piece(reading, piece)
     scanner.rest = b""
+
+
+def _before_closing(text: bytes) -> bytes | None:
+    """The event in front of the array's closing bracket and the rest of the document; None where it is not there."""
+    end = len(text)
+    for _ in range(_MOST_BRACKETS):
+        end = text.rfind(b"]", 0, end)
+        if end < 0:
+            return None
+        event = text[:end].rstrip()
+        if _decode_header(b'{"traceEvents":[' + text[end:].strip()) is not None and (_decode_one(event) or repair_event(event)):
+            return event
+    return None
 
 
 def _refuse_other_kinds(path: Path, source: Source, scanner: Scanner) -> None:
@@ -260,7 +286,11 @@ def _read_header(reading: _Reading, scanner: Scanner) -> tuple[Header, int]:
             return Header(), 0
         reading.strings += repaired.strings
         reading.nonfinite += repaired.nonfinite
-    return _header(fields), _integer(fields.get("baseTimeNanoseconds")) or 0
+    base_ns = _integer(fields.get("baseTimeNanoseconds")) or 0
+    if abs(base_ns) >= _LATEST_BASE_NS:
+        reading.quarantined += 1
+        base_ns = 0
+    return _header(fields), base_ns
 
 
 def _decode_header(text: bytes) -> dict[str, Any] | None:
@@ -274,11 +304,12 @@ def _decode_header(text: bytes) -> dict[str, Any] | None:
 def _header(fields: dict[str, Any]) -> Header:
     info = fields.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
+    size = _integer(info.get("world_size"))
     devices = fields.get("deviceProperties")
     rows = [row for row in devices if isinstance(row, dict)] if isinstance(devices, list) else []
     return Header(
         rank=_integer(info.get("rank")),
-        world_size=_integer(info.get("world_size")),
+        world_size=size if size is not None and 0 < size <= _LARGEST_WORLD else None,
         backend=str(info["backend"]) if "backend" in info else None,
         host=str(fields["host_name"]) if fields.get("host_name") else None,
         devices=tuple(Device(d, str(row.get("name", ""))) for row in rows if (d := _integer(row.get("id"))) is not None),

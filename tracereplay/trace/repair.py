@@ -14,6 +14,8 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.S)
 _NOT_FINITE = re.compile(r"(?<![\w.])[-+]?(?:inf(?:inity)?|nan)(?![\w.])", re.I)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _LEGAL_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+# Finding the end of a value with bare quotes takes time that grows with the square of the text; names are far shorter.
+_LONGEST_REQUOTED = 16 << 10
 _KEYS = r"(?:ph|cat|name|pid|tid|ts|dur|args|id|s|bp|cname)"
 # A value whose own quotes were not escaped ends at the last quote before the next key of an event or the closing brace.
 _BARE_VALUE = re.compile(rf'("(?:name|cat)"\s*:\s*)"(.*?)"(?=\s*(?:,\s*"{_KEYS}"\s*:|\}}\s*$))', re.S)
@@ -34,7 +36,8 @@ def repair_event(raw: bytes) -> Repaired | None:
     text = raw.decode("utf-8", "replace")
     bad_strings = sum("\ufffd" in token for token in _STRING.findall(text)) if "\ufffd" in text else 0
     bad_strings -= sum(token.count("\ufffd") > 0 for token in _STRING.findall(raw.decode("utf-8", "ignore")))
-    for requote in (None, _BARE_VALUE, _BARE_ARGUMENT):
+    patterns = (None, _BARE_VALUE, _BARE_ARGUMENT) if len(text) <= _LONGEST_REQUOTED else (None,)
+    for requote in patterns:
         candidate, quotes = (text, 0) if requote is None else _requote(requote, text)
         fixed, strings, nonfinite = _fix_tokens(candidate)
         encoded = fixed.encode("utf-8", "surrogatepass")

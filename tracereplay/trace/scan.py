@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 _ARRAY_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 # An exporter's event begins with one of these keys; nothing inside an event does at that place.
-_EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts)"\s*:')
-_BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts)"\s*:)')
+_FIRST_KEYS = rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:'
+_BOUNDARY = re.compile(rb"\}\s*,\s*(?=" + _FIRST_KEYS + rb")")
 _LONGEST_EVENT = 8 << 20
 _HEAD_LIMIT = 64 << 20
 
@@ -89,7 +89,7 @@ class Scanner:
             carry = buffer[keep:]
             self._offset += keep
             state[3] = min(state[3], 0)
-            if len(carry) > _LONGEST_EVENT and len(_EVENT_START.findall(carry, 1, 1 << 20)) > 1:
+            if len(carry) > _LONGEST_EVENT and _BOUNDARY.search(carry):
                 chunk, carry = self._cut_by_starts(carry)
                 yield chunk
                 state[:] = (0, 0, 0, -1)
@@ -141,8 +141,9 @@ def split_events(text: bytes) -> list[bytes]:
 def _scan(buffer: Any, position: Any, state: Any) -> Any:  # noqa: PLR0912 - one loop, a branch a character class; numba infers types
     """Boundaries of the whole elements from ``position`` on; updates ``state``; stops at the array's closing bracket."""
     size = buffer.shape[0]
-    starts = np.empty(size // 8 + 1, np.int64)
-    ends = np.empty(size // 8 + 1, np.int64)
+    # An element has two bytes at least.
+    starts = np.empty((size - position) // 2 + 2, np.int64)
+    ends = np.empty((size - position) // 2 + 2, np.int64)
     count = 0
     depth, quoted, escaped, begin = state[0], state[1], state[2], state[3]
     i = position

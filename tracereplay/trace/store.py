@@ -2,15 +2,17 @@
 
 A table becomes ``NAME.parquet`` (all columns, zstd; the events' own texts in row groups that are read only when asked for)
 with its header and quality as JSON in the file's own metadata. A job directory is ``job.json`` (schema number, one entry a
-rank with the hash of its source) beside one such file a rank. Everything is written under a temporary name beside its
-place and renamed when whole: a reader never sees half of it, and of two writers the last one wins with the same bytes.
+rank with the hash of its source) beside one such file a rank. Everything is written under a name of its own and renamed
+when whole: a reader never sees half of it, and of two writers the last one wins.
 """
 
+import fcntl
 import hashlib
 import json
 import os
-import shutil
+import secrets
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +27,8 @@ from tracereplay.trace.table import Device, EventTable, Group, Header, Quality
 
 JOB_FILE = "job.json"
 JOB_SCHEMA = "tracereplay/job"
+_LOCK_FILE = ".lock"
+_ABANDONED_S = 3600
 _META_KEY = b"tracereplay"
 _HASH_BLOCK = 1 << 20
 _COLUMNS = [name for name in SCHEMA.names if name != "text"]
@@ -88,6 +92,8 @@ def read_table(path: Path, *, source: str | None = None) -> EventTable:
             what = f"written with schema {found}, this version reads {SCHEMA_NUMBER}"
             raise TraceError(what, where=str(path), hint="convert the trace again")
         columns = file.read(columns=_COLUMNS).replace_schema_metadata(None)
+    except FileNotFoundError:
+        raise
     except (OSError, pa.ArrowException, ValueError) as error:
         raise TraceError(f"a damaged parquet file ({error})", where=str(path), hint="convert the trace again") from error
     return EventTable(
@@ -101,27 +107,25 @@ def read_table(path: Path, *, source: str | None = None) -> EventTable:
 
 
 def write_job(tables: Sequence[tuple[EventTable, int | None]], target: Path, *, force: bool) -> None:
-    """Write a job directory; whole or not at all.
+    """Write a job directory. Ranks go to files of fresh names; ``job.json``, which names them, is replaced last, so that a
+    reader finds the old job or the new one. Of two writers at once the last one wins.
 
     Raises:
         UsageError: the target exists and ``force`` is not given, or it cannot be written.
     """
     if target.exists() and not force:
         raise UsageError("exists already", where=str(target), hint="choose another --output or pass --force")
+    written: list[Path] = []
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        target.mkdir(parents=True, exist_ok=True)
+        index = _fill(target, tables, written)
+        _publish(target, index)
     except OSError as error:
-        raise UsageError(f"cannot write there ({error.strerror})", where=str(target), hint="choose another --output") from error
-    try:
-        _fill(scratch, tables)
-        _swap(scratch, target)
-    except OSError as error:
+        for file in written:
+            file.unlink(missing_ok=True)
         raise UsageError(
-            f"cannot write ({error.strerror})", where=str(target), hint="free space or choose another --output"
+            f"cannot write ({error.strerror or error})", where=str(target), hint="free space or choose another --output"
         ) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def read_job_directory(folder: Path) -> list[EventTable] | None:
@@ -134,6 +138,18 @@ def read_job_directory(folder: Path) -> list[EventTable] | None:
     if not index.is_file():
         return None
     try:
+        return _read_ranks(index)
+    except FileNotFoundError:
+        pass  # a writer may have replaced the job between the reading of its index and of its files
+    try:
+        return _read_ranks(index)
+    except FileNotFoundError as error:
+        what = f"a damaged job directory: {error.filename or 'a file that it names'} is missing"
+        raise TraceError(what, where=str(index), hint="convert the traces again") from error
+
+
+def _read_ranks(index: Path) -> list[EventTable]:
+    try:
         entry: Any = json.loads(index.read_bytes())
     except (OSError, ValueError) as error:
         raise TraceError(f"not a job directory ({error})", where=str(index), hint="convert the traces again") from error
@@ -144,7 +160,7 @@ def read_job_directory(folder: Path) -> list[EventTable] | None:
             where=str(index),
             hint="convert the traces again",
         )
-    return [read_table(folder / row["file"], source=row["source"]) for row in entry["ranks"]]
+    return [read_table(index.parent / row["file"], source=row["source"]) for row in entry["ranks"]]
 
 
 def stored_bytes(folder: Path) -> list[int]:
@@ -153,35 +169,51 @@ def stored_bytes(folder: Path) -> list[int]:
     return [(folder / row["file"]).stat().st_size for row in entry["ranks"]]
 
 
-def _fill(folder: Path, tables: Sequence[tuple[EventTable, int | None]]) -> None:
+def _fill(folder: Path, tables: Sequence[tuple[EventTable, int | None]], written: list[Path]) -> str:
+    """Write every rank's file and return the index that names them; ``written`` is told of each file."""
+    mark = secrets.token_hex(4)
     rows = []
     for number, (table, rank) in enumerate(tables):
-        name = f"rank{rank}.parquet" if rank is not None else f"unranked{number}.parquet"
-        write_table(table, folder / name)
+        file = folder / (f"rank{rank}-{mark}.parquet" if rank is not None else f"unranked{number}-{mark}.parquet")
+        written.append(file)
+        write_table(table, file)
         source = Path(table.path)
-        rows.append(
-            {
-                "file": name,
-                "rank": rank,
-                "source": source.name,
-                "hash": content_hash(source) if source.is_file() else None,
-                "events": len(table),
-            }
-        )
-    (folder / JOB_FILE).write_text(
-        json.dumps({"schema": f"{JOB_SCHEMA}/{SCHEMA_NUMBER}", "ranks": rows}, indent=2) + "\n", encoding="utf-8"
-    )
+        digest = content_hash(source) if source.is_file() else None
+        rows.append({"file": file.name, "rank": rank, "source": source.name, "hash": digest, "events": len(table)})
+    return json.dumps({"schema": f"{JOB_SCHEMA}/{SCHEMA_NUMBER}", "ranks": rows}, indent=2) + "\n"
 
 
-def _swap(scratch: Path, target: Path) -> None:
-    """Put a whole directory in place of what is there; what was there goes away last."""
-    old = None
-    if target.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent)) / "old"
-        target.replace(old)
-    scratch.replace(target)
-    if old is not None:
-        shutil.rmtree(old.parent, ignore_errors=True)
+def _publish(folder: Path, index: str) -> None:
+    """Make an index the folder's, and remove the files of the one before and what killed writers left long ago."""
+    with (folder / _LOCK_FILE).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when a writer dies
+        before = _named_by(folder / JOB_FILE)
+        scratch = folder / f".{JOB_FILE}.{secrets.token_hex(4)}"
+        scratch.write_text(index, encoding="utf-8")
+        scratch.replace(folder / JOB_FILE)
+        now = _named_by(folder / JOB_FILE)
+        for file in folder.iterdir():
+            stale = file.name in before or (_is_ours(file) and _is_abandoned(file))
+            if stale and file.name not in now:
+                file.unlink(missing_ok=True)
+
+
+def _named_by(index: Path) -> set[str]:
+    try:
+        return {str(row["file"]) for row in json.loads(index.read_bytes())["ranks"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _is_abandoned(file: Path) -> bool:
+    try:
+        return file.stat().st_mtime < time.time() - _ABANDONED_S
+    except OSError:
+        return False  # its writer has just renamed or removed it
+
+
+def _is_ours(file: Path) -> bool:
+    return file.suffix == ".parquet" or (file.name.startswith(".") and file.name != _LOCK_FILE)
 
 
 def _header(fields: dict[str, Any]) -> Header:

@@ -1,5 +1,6 @@
 """The event table of one trace file: built once, checked once, never changed."""
 
+import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -189,7 +190,11 @@ class EventTable:
     def args_of(self, row: int) -> dict[str, Any]:
         """The decoded ``args`` of one row; empty where it has none. Linear in that event's text."""
         text = self._texts[row].as_py().strip().rstrip(b",")
-        decoded = msgspec.json.decode(text.decode("utf-8", "replace"))
+        clean = text.decode("utf-8", "replace")
+        try:
+            decoded = msgspec.json.decode(clean)
+        except msgspec.ValidationError:
+            decoded = json.loads(clean)  # a number that no float holds, which the typed decoder had skipped
         args = decoded.get("args") if isinstance(decoded, dict) else None
         return args if isinstance(args, dict) else {}
 
