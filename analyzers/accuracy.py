@@ -119,12 +119,15 @@ def _unexplained(graph: DependencyGraph, measured_ns: int, all_steps_ns: int) ->
 
 
 def _calibrated(graph: DependencyGraph) -> int:
-    residue = graph.nodes.residue_ns
-    groups = population(graph.nodes)
+    waited = np.zeros(len(graph), np.bool_)
+    waited[graph.edges.dst] = True
+    residue, groups = graph.nodes.residue_ns, population(graph.nodes)
     typical = np.zeros_like(residue)
-    for group in np.unique(groups[residue != 0]):
-        mine = (groups == group) & (residue != 0)
-        typical[mine] = int(np.median(residue[mine]))
+    members = np.flatnonzero(waited)
+    members = members[np.argsort(groups[members], kind="stable")]
+    for part in np.split(members, np.flatnonzero(np.diff(groups[members])) + 1):
+        if part.size:
+            typical[part] = int(np.median(residue[part]))
     recorded = recorded_timing(graph)
     schedule = replay(graph, Timing(recorded.dur_ns, recorded.lag_ns, typical, recorded.release_ns))
     return summarise(graph, step_times(graph, schedule)).mean_ns

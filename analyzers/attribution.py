@@ -5,13 +5,14 @@ of the present one, over ranks where a collective was waited for. Law: the parts
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.lags import residue_tail
-from tracereplay.graph.model import NO_RELEASE, Collective, DependencyGraph
+from tracereplay.graph.model import Collective, DependencyGraph
+from tracereplay.graph.tiling import Int64s
 from tracereplay.replay.engine import replay
 from tracereplay.replay.schedule import RELEASED, Schedule
 from tracereplay.replay.steps import StepTime, step_times, summarise
@@ -111,12 +112,28 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A stretch of the walk: which part, between which times, at which node."""
+    """A stretch of the walk: which part, between which times, at which node; ``own`` is the node's own time, not a lag."""
 
     part: str
     start_ns: int
     end_ns: int
     node: int
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """What every walk needs: the graph, its schedule, what residue is unexplained, the ranks' entries into the recording."""
+
+    graph: DependencyGraph
+    schedule: Schedule
+    tail: Int64s
+    entries: frozenset[int]
+
+
+def _path_of(graph: DependencyGraph, schedule: Schedule) -> _Path:
+    first = {span.rank: span.first_node for span in reversed(graph.steps)}
+    return _Path(graph, schedule, residue_tail(graph.nodes), frozenset(first.values()))
 
 
 def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
@@ -127,7 +144,8 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
     chosen = number if number is not None else steps.numbers[int(np.argmax(steps.longest_ns))]
     mine = [t for t in times if t.number == chosen]
     longest = max(mine, key=lambda t: t.dur_ns)
-    pieces = _walk(graph, schedule, _last_node(graph, schedule, longest), longest.start_ns, longest.end_ns)
+    path = _path_of(graph, schedule)
+    pieces = _walk(path, _last_node(graph, schedule, longest), longest.start_ns, longest.end_ns)
     totals: Counter[str] = Counter()
     for piece in pieces:
         totals[piece.part] += piece.end_ns - piece.start_ns
@@ -140,7 +158,7 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
         parts=parts,
         sum_ns=sum(p.ns for p in parts),
         tail_ns=max(max(t.end_ns for t in mine) - longest.end_ns, 0),
-        waits=_waits(graph, schedule, collectives, longest.start_ns),
+        waits=_waits(path, collectives),
         collectives=_summarise_collectives(graph, collectives),
         path_ns=sum(p.end_ns - p.start_ns for p in pieces),
         by_class=_by_class(graph, pieces),
@@ -159,24 +177,30 @@ def _last_node(graph: DependencyGraph, schedule: Schedule, longest: StepTime) ->
     return int(mine[np.argmax(schedule.end_ns[mine])])
 
 
-def _walk(graph: DependencyGraph, schedule: Schedule, node: int, start_ns: int, end_ns: int) -> list[_Piece]:
+def _walk(path: _Path, node: int, start_ns: int, end_ns: int) -> list[_Piece]:
     """Pieces that tile [start_ns, end_ns) backwards along the edges that decided each start."""
+    graph, schedule = path.graph, path.schedule
     pieces: list[_Piece] = []
-    tail = residue_tail(graph.nodes)
+    tail = path.tail
+    entries = path.entries
     upper = end_ns
     while upper > start_ns:
         begin = int(schedule.start_ns[node])
-        upper = _add(pieces, _Piece(_part_of(graph, node), begin, upper, node), start_ns)
+        upper = _add(pieces, _Piece(_part_of(graph, node), begin, upper, node, own=True), start_ns)
         edge = int(schedule.waited_for[node])
         if upper <= start_ns:
             break
         if edge == RELEASED:
-            part = "late_entry" if graph.nodes.release_ns[node] != NO_RELEASE else "unexplained"
+            part = "late_entry" if node in entries else "unexplained"
             _add(pieces, _Piece(part, start_ns, upper, node), start_ns)
             break
         source = int(graph.edges.src[edge])
         bound = int(schedule.start_ns[source] if graph.edges.from_start[edge] else schedule.end_ns[source])
         part = _LAG_PART[EdgeKind(graph.edges.kind[edge])]
+        overlapped = graph.edges.from_start[edge] and graph.edges.kind[edge] == EdgeKind.STREAM_ORDER
+        if overlapped:
+            # The next kernel started while this one ran: until then the time is this one's.
+            upper = _add(pieces, _Piece(_part_of(graph, source), bound, upper, source, own=True), start_ns)
         if graph.nodes.residue_ns[node] > tail[node]:
             lag_end = max(min(upper, bound + int(graph.edges.lag_ns[edge])), bound)
             upper = _add(pieces, _Piece("unexplained", lag_end, upper, node), start_ns)
@@ -189,7 +213,7 @@ def _add(pieces: list[_Piece], piece: _Piece, start_ns: int) -> int:
     """Add what of a piece lies after ``start_ns`` and is not empty; return the time down to which the walk has come."""
     low = max(piece.start_ns, start_ns)
     if low < piece.end_ns:
-        pieces.append(_Piece(piece.part, low, piece.end_ns, piece.node))
+        pieces.append(replace(piece, start_ns=low))
     return min(low, piece.end_ns)
 
 
@@ -218,42 +242,38 @@ def _is_input(graph: DependencyGraph, node: int) -> bool:
 
 
 def _by_class(graph: DependencyGraph, pieces: list[_Piece]) -> dict[str, int]:
+    """Own time on the path by class of work; lags and waits belong to no class."""
     totals: Counter[str] = Counter()
     for piece in pieces:
-        totals[WorkClass(graph.nodes.work_class[piece.node]).name.lower()] += piece.end_ns - piece.start_ns
+        if piece.own:
+            totals[WorkClass(graph.nodes.work_class[piece.node]).name.lower()] += piece.end_ns - piece.start_ns
     return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
-def _waits(graph: DependencyGraph, schedule: Schedule, collectives: list[Collective], start_ns: int) -> tuple[Wait, ...]:
-    """Each participant's wait with its cause: what the last rank did while the participant already waited."""
+def _waits(path: _Path, collectives: list[Collective]) -> tuple[Wait, ...]:
+    """Each participant's wait with its cause: what was done, and on which rank, while the participant already waited."""
+    graph = path.graph
     rows = []
     for c in collectives:
         if c.wait_ns is None:
             continue
         last = int(np.argmax(c.start_ns))
-        earliest = min(c.start_ns)
-        pieces = _walk(graph, schedule, c.arrivals[last], min(earliest, start_ns), c.start_ns[last])
+        pieces = _walk(path, c.arrivals[last], min(c.start_ns), c.start_ns[last])
         for rank, arrival, waited in zip(c.ranks, c.start_ns, c.wait_ns, strict=True):
             if waited > 0 and rank != c.ranks[last]:
-                cause = _cause(pieces, arrival)
-                rows.append(
-                    Wait(
-                        graph.rank_numbers[rank],
-                        graph.rank_numbers[c.ranks[last]],
-                        cause,
-                        f"{c.name}#{c.order}",
-                        waited,
-                    )
-                )
+                culprit, cause = _cause(graph, pieces, arrival, c.ranks[last])
+                rows.append(Wait(graph.rank_numbers[rank], graph.rank_numbers[culprit], cause, f"{c.name}#{c.order}", waited))
     return tuple(sorted(rows, key=lambda w: -w.ns))
 
 
-def _cause(pieces: list[_Piece], since_ns: int) -> str:
-    totals: Counter[str] = Counter()
+def _cause(graph: DependencyGraph, pieces: list[_Piece], since_ns: int, last: int) -> tuple[int, str]:
+    """The rank and the part with the largest share of the last arrival's path since a participant began to wait."""
+    totals: Counter[tuple[int, str]] = Counter()
     for piece in pieces:
-        totals[piece.part] += max(piece.end_ns - max(piece.start_ns, since_ns), 0)
-    name = max(totals, key=lambda n: (totals[n], n)) if totals else "unexplained"
-    return _BEFORE if name == "late_entry" else name
+        rank = int(graph.nodes.rank[piece.node])
+        totals[rank if rank >= 0 else last, piece.part] += max(piece.end_ns - max(piece.start_ns, since_ns), 0)
+    rank, name = max(totals, key=lambda key: (totals[key], key)) if totals else (last, "unexplained")
+    return rank, _BEFORE if name == "late_entry" else name
 
 
 def _summarise_collectives(graph: DependencyGraph, collectives: list[Collective]) -> Collectives:

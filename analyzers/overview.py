@@ -19,6 +19,7 @@ from tracereplay.trace.links import OwnerKind
 from tracereplay.trace.schema import DEVICE_ROLES, Role
 from tracereplay.trace.steps import find_steps
 from tracereplay.trace.table import Device, EventTable, Quality
+from tracereplay.trace.times import union_ns
 
 # Categories that hold no work: the profiler's own span, its overhead, counters and host instants.
 _WITHOUT_WORK = frozenset({"Trace", "overhead", "cpu_instant_event", "gpu_pm_counter", "cuda_profiler_range", "ac2g", "fwdbwd"})
@@ -152,16 +153,6 @@ def notes(overview: Overview) -> list[str]:
         total = sum(c.events for r in overview.ranks for c in r.not_interpreted)
         lines.append(f"{total:,} events of categories without a meaning here are not counted as work: {', '.join(odd)}")
     return lines
-
-
-def union_ns(start_ns: Int64s, end_ns: Int64s) -> int:
-    """Length of the union of half-open intervals."""
-    if start_ns.size == 0:
-        return 0
-    order = np.argsort(start_ns, kind="stable")
-    starts, reach = start_ns[order], np.maximum.accumulate(end_ns[order])
-    gaps = np.maximum(starts[1:] - reach[:-1], 0)
-    return int(reach[-1] - starts[0] - gaps.sum())
 
 
 def _rank(trace: RankTrace, wanted: frozenset[int] | None) -> RankOverview:

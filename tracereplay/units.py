@@ -1,9 +1,5 @@
 """Units and their printing: times are int nanoseconds everywhere inside; this is where they are converted."""
 
-from typing import NewType
-
-Ns = NewType("Ns", int)
-
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.jobs import stored_files
 from tests.fakes.kineto import TraceFile
 from tests.fakes.workloads import late_peer
 from tracereplay.cli.main import main
@@ -33,14 +34,14 @@ def test_it_says_what_it_wrote(traces: list[str], folder: str, capsys: pytest.Ca
 
     captured = capsys.readouterr()
     assert (status, captured.err, captured.out.split("\n")[0]) == (0, "", f"wrote {folder}")
-    assert sorted(path.name for path in Path(folder).iterdir()) == ["job.json", "rank0.parquet", "rank1.parquet"]
+    assert list(stored_files(Path(folder))) == ["rank0", "rank1"]
 
 
 def test_json_is_one_document_in_the_envelope(traces: list[str], folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["convert", *traces, "--output", folder, "--json"])
 
     document = json.loads(capsys.readouterr().out)
-    sizes = [(Path(folder) / f"rank{rank}.parquet").stat().st_size for rank in (0, 1)]
+    sizes = [stored_files(Path(folder))[f"rank{rank}"].stat().st_size for rank in (0, 1)]
     assert (document["schema"], document["inputs"]) == ("tracereplay/convert/1", traces)
     assert document["result"] == {
         "folder": folder,
@@ -91,7 +92,7 @@ def test_what_is_there_is_not_replaced_unasked(traces: list[str], folder: str, c
     captured = capsys.readouterr()
     assert (status, captured.out) == (2, "")
     assert captured.err == f"tracereplay: {folder}: exists already; choose another --output or pass --force\n"
-    assert (Path(folder) / "rank0.parquet").exists()
+    assert list(stored_files(Path(folder))) == ["rank0"]
 
 
 def test_force_replaces_what_is_there(traces: list[str], folder: str) -> None:
@@ -100,13 +101,13 @@ def test_force_replaces_what_is_there(traces: list[str], folder: str) -> None:
     status = main(["convert", traces[1], "--output", folder, "--force"])
 
     assert status == 0
-    assert sorted(path.name for path in Path(folder).iterdir()) == ["job.json", "rank1.parquet"]
+    assert list(stored_files(Path(folder))) == ["rank1"]
 
 
 def test_only_the_ranks_asked_for_are_written(traces: list[str], folder: str) -> None:
     main(["convert", *traces, "--output", folder, "--ranks", "1"])
 
-    assert sorted(path.name for path in Path(folder).iterdir()) == ["job.json", "rank1.parquet"]
+    assert list(stored_files(Path(folder))) == ["rank1"]
 
 
 def test_anonymous_traces_name_no_host(traces: list[str], folder: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ An event-driven model of host threads, streams and collectives. Ranks run the sa
 them each does what its own program says. Times are whole microseconds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
@@ -109,14 +109,39 @@ def _phase(world: int) -> st.SearchStrategy[Phase]:
     )
 
 
+@dataclass(frozen=True)
+class Program:
+    """A job that can be run again with other durations: its phases and when each rank enters the step."""
+
+    phases: tuple[Phase, ...]
+    entries: tuple[int, ...]
+
+    def run(self, *, kernels: int = 1, transfers: int = 1) -> list[TraceFile]:
+        """The traces of the program with kernels and transfers that many times as long: what really would happen."""
+        changed = [
+            Phase(
+                tuple(tuple(replace(a, work_us=a.work_us * kernels) for a in actions) for actions in phase.actions),
+                phase.collective,
+                phase.transfer_us * transfers,
+            )
+            for phase in self.phases
+        ]
+        return simulate(changed, list(self.entries))
+
+
 @st.composite
-def jobs(draw: st.DrawFn) -> list[TraceFile]:
-    """Traces of one to three ranks with at least one launch each."""
+def programs(draw: st.DrawFn) -> Program:
+    """Programs of one to three ranks with at least one launch each."""
     world = draw(st.integers(1, 3))
     first = Phase(tuple((Action("launch", 3, 20),) for _ in range(world)), None, 0)
     phases = [first, *draw(st.lists(_phase(world), min_size=1, max_size=4))]
     entries = draw(st.lists(st.integers(0, 200), min_size=world, max_size=world))
-    return simulate(phases, entries)
+    return Program(tuple(phases), tuple(entries))
+
+
+def jobs() -> st.SearchStrategy[list[TraceFile]]:
+    """Traces of programs as they are."""
+    return programs().map(Program.run)
 
 
 @st.composite

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
-from tests.fakes.simulated import jobs, wild_jobs
+from tests.fakes.simulated import Program, jobs, programs, wild_jobs
 from tracereplay.analyzers.accuracy import assess
 from tracereplay.analyzers.attribution import attribute
 from tracereplay.analyzers.overview import survey
@@ -25,6 +25,8 @@ from tracereplay.replay.whatif import apply, parse_scale
 from tracereplay.trace.job import read_job
 from tracereplay.trace.schema import Role
 
+# What the few samples of a small trace leave open: a wake-up or a launch more or less on the path.
+SLACK_NS = 10_000
 LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SCALES = st.sampled_from(
     [
@@ -100,6 +102,20 @@ def test_law_4_speeding_up_saves_at_most_the_path_s_share_and_slowing_down_costs
     rounding_ns = len(graph)
     assert -rounding_ns <= before - faster <= (1 - 1 / k) * on_path_ns + rounding_ns
     assert slower - before >= (k - 1) * on_path_ns - rounding_ns
+
+
+@LAW
+@given(programs(), st.sampled_from([2, 5]), st.booleans())
+def test_a_prediction_is_what_the_changed_program_really_does(program: Program, k: int, transfers: bool) -> None:
+    """The truth is a second run of the program with longer kernels or transfers; the prediction sees the first run only."""
+    graph = build(program.run())
+    truth = build(program.run(transfers=k) if transfers else program.run(kernels=k))
+    change = parse_scale(f"collective:*={k}x" if transfers else f"class:gemm={k}x")
+
+    predicted = max(t.dur_ns for t in step_times(graph, replay(graph, apply(graph, [change]).timing)))
+
+    true_ns = max(s.end_ns - s.start_ns for s in truth.steps)
+    assert predicted == pytest.approx(true_ns, rel=0.02, abs=SLACK_NS)
 
 
 @LAW

@@ -32,7 +32,7 @@ def attribute(  # noqa: PLR0913, PLR0917 - typer reads a command's options from 
 ) -> None:
     """Say where the longest step's time goes, over all ranks, and who made whom wait."""
     from tracereplay.analyzers import attribution  # noqa: PLC0415 - heavy imports only when a verb runs
-    from tracereplay.cli.load import load_graph, write  # noqa: PLC0415
+    from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
     job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
@@ -41,4 +41,5 @@ def attribute(  # noqa: PLR0913, PLR0917 - typer reads a command's options from 
     if as_json:
         write(jsonout.envelope("attribute", job.files, warnings, jsonout.attribution_result(answer)), output)
     else:
-        write(text.attribution_text(answer, warnings), output)
+        write(text.attribution_text(answer), output)
+        note(warnings)

@@ -29,17 +29,20 @@ def convert(  # noqa: PLR0913, PLR0917 - typer reads a command's options from it
     debug: Debug = False,  # noqa: ARG001 - read by main.run
 ) -> None:
     """Write the traces of a job as parquet: every verb reads the directory, many times faster than JSON."""
-    from tracereplay.cli.load import load_unaligned, write  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.load import load_unaligned, note, write  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.report import jsonout, text  # noqa: PLC0415
-    from tracereplay.trace.anonymize import anonymized  # noqa: PLC0415
+    from tracereplay.trace.anonymize import anonymized, anonymized_manifest  # noqa: PLC0415
     from tracereplay.trace.store import stored_bytes, write_job  # noqa: PLC0415
 
     job = load_unaligned(request(paths, ranks, None, Beside(manifest, None, None, strict, no_cache=True)))
     tables = [(anonymized(t.table) if anonymize else t.table, t.rank) for t in job.ranks]
-    write_job(tables, output, force=force)
+    shown = job.manifest if job.manifest is None or not anonymize else anonymized_manifest(job.manifest)
+    record = None if shown is None else shown.model_dump_json(by_alias=True, indent=2) + "\n"
+    write_job(tables, output, force=force, manifest=record)
     written = [(t.rank, len(t.table), size) for t, size in zip(job.ranks, stored_bytes(output), strict=True)]
     if as_json:
         result = {"folder": str(output), "ranks": [{"rank": r, "events": n, "size_bytes": s} for r, n, s in written]}
         write(jsonout.envelope("convert", job.files, list(job.warnings), result), None)
     else:
-        write(text.converted_text(str(output), written, job.warnings), None)
+        write(text.converted_text(str(output), written), None)
+        note(job.warnings)

@@ -32,7 +32,7 @@ def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
 ) -> None:
     """Say what the traces hold: ranks, steps, events, device time, and what was wrong with them."""
     from tracereplay.analyzers.overview import notes, survey  # noqa: PLC0415 - heavy imports only when a verb runs
-    from tracereplay.cli.load import load_survey, write  # noqa: PLC0415
+    from tracereplay.cli.load import load_survey, note, write  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
     from tracereplay.trace.job import refuse_conflicts  # noqa: PLC0415
 
@@ -43,5 +43,6 @@ def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     if as_json:
         write(jsonout.envelope("info", job.files, warnings, jsonout.overview_result(overview)), output)
     else:
-        write(text.overview_text(overview, warnings), output)
+        write(text.overview_text(overview), output)
+        note(warnings)
     refuse_conflicts(job)

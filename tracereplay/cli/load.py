@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +12,9 @@ from tracereplay.errors import TraceError, UsageError
 from tracereplay.graph.build import build_graph
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.trace.job import Extras, Job, refuse_conflicts, survey_job
+
+# Counts of a file's quality that are no repairs: what they count is kept as recorded.
+_NO_REPAIRS = ("complete", "damage", "end_lost", "clock_violations")
 
 
 def load_survey(wanted: Request) -> Job:
@@ -62,7 +65,7 @@ def _checked(job: Job, wanted: Request) -> Job:
         quality = trace.table.quality
         if quality.damage is not None:
             raise TraceError(quality.damage, where=trace.table.path, hint="record it again, or read it without --strict")
-        repairs = {k: v for k, v in asdict(quality).items() if k not in ("complete", "damage") and v}
+        repairs = {k: v for k, v in asdict(quality).items() if k not in _NO_REPAIRS and v}
         if repairs:
             counted = ", ".join(f"{count} {name}" for name, count in repairs.items())
             raise TraceError(f"needs repairs: {counted}", where=trace.table.path, hint="read it without --strict")
@@ -80,6 +83,12 @@ def load_graph(wanted: Request) -> tuple[Job, DependencyGraph]:
     """The job of a request and its dependency graph."""
     job = load_job(wanted)
     return job, build_graph(job, steps=wanted.steps)
+
+
+def note(warnings: Sequence[str]) -> None:
+    """Say on stderr what a reader must know beside the result."""
+    for warning in warnings:
+        sys.stderr.write(f"note: {warning}\n")
 
 
 def write(text: str, output: Path | None) -> None:

@@ -32,7 +32,7 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
 ) -> None:
     """Re-time the job on the hardware it ran on, and say how far that is from the recording."""
     from tracereplay.analyzers.accuracy import assess  # noqa: PLC0415 - heavy imports only when a verb runs
-    from tracereplay.cli.load import load_graph, write  # noqa: PLC0415
+    from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
     job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
@@ -42,4 +42,5 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
         result = jsonout.accuracy_result(accuracy, graph.coverage, list(job.ranks_missing))
         write(jsonout.envelope("replay", job.files, warnings, result), output)
     else:
-        write(text.accuracy_text(accuracy, graph.coverage, warnings), output)
+        write(text.accuracy_text(accuracy, graph.coverage), output)
+        note(warnings)

@@ -54,7 +54,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     if not scale and not set_:
         raise UsageError("nothing to change", hint="give --scale SELECTOR=FACTORx or --set KNOB=RATIOx")
     from tracereplay.analyzers.prediction import notes, predict  # noqa: PLC0415 - heavy imports only when a verb runs
-    from tracereplay.cli.load import load_graph, write  # noqa: PLC0415
+    from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
     from tracereplay.replay.whatif import parse_scale, setting_change  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
@@ -67,4 +67,5 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     if as_json:
         write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction)), output)
     else:
-        write(text.prediction_text(prediction, ", ".join([*(scale or []), *(set_ or [])]), warnings), output)
+        write(text.prediction_text(prediction, ", ".join([*(scale or []), *(set_ or [])])), output)
+        note(warnings)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft
@@ -29,6 +30,8 @@ from tracereplay.graph.topology import topological_order
 from tracereplay.trace.classify import WorkClass, class_of_role, classes_of_names
 from tracereplay.trace.job import Job
 from tracereplay.trace.schema import Role
+from tracereplay.trace.steps import Step
+from tracereplay.trace.times import union_ns
 
 RANK_RULES: tuple[Callable[[RankDraft], Found], ...] = (thread_order, launch, stream_order, event_wait, sync, autograd)
 
@@ -241,11 +244,19 @@ def _spans(draft: RankDraft) -> list[StepSpan]:
     for number, step in enumerate(draft.marks.whole):
         mine = enqueued_in == number
         drain = int(work.end_ns[mine].max()) if mine.any() else None
-        earlier = (enqueued_in < number) & (work.end_ns > step.start_ns) & (work.start_ns < step.end_ns) & ~work.on_host
-        carried = int((work.end_ns - np.maximum(work.start_ns, step.start_ns))[earlier].sum())
+        carried = _carried_in(draft, enqueued_in < number, step)
         first, last = _borders(thread, step.start_ns, step.end_ns, draft)
         spans.append(StepSpan(draft.index, step.number, first, last, step.start_ns, step.end_ns, drain, carried))
     return spans
+
+
+def _carried_in(draft: RankDraft, earlier: npt.NDArray[np.bool_], step: Step) -> int:
+    """Time within a step during which device work of an earlier one still ran."""
+    work = draft.work
+    mine = earlier & ~work.on_host & (work.end_ns > step.start_ns) & (work.start_ns < step.end_ns)
+    starts = np.maximum(work.start_ns[mine], step.start_ns)
+    ends = np.minimum(work.end_ns[mine], step.end_ns)
+    return union_ns(starts, ends)
 
 
 def _borders(thread: HostThread | None, start_ns: int, end_ns: int, draft: RankDraft) -> tuple[int, int]:
@@ -268,7 +279,7 @@ def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: tuple[int
         edges=kinds,
         refuted=sum(f.refuted for f in parts.found),
         uncovered_blocking_ns=sum(f.uncovered_ns for f in parts.found),
-        unlinked_work=sum(int(np.count_nonzero(d.work.call_thread < 0)) for d in parts.drafts),
+        unlinked_work=sum(int(np.count_nonzero(d.work.unlinked)) for d in parts.drafts),
         pinned_threads=int(np.count_nonzero(pinned[firsts])) if firsts else 0,
         clock_violations=faults[0],
         dropped_edges=faults[1],

@@ -5,6 +5,7 @@ threads enqueue. Node numbers of a rank: first the segments of its host threads,
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +53,8 @@ class Work:
     """The queue work of a rank in node order: sorted by queue, then start.
 
     One entry a piece of work: table ``row``, ``queue`` number, times, and the launching call as (thread index, position in
-    that thread's rows), -1 where none is linked. ``node`` is its only or first node; ``collective`` marks work that a
-    rendezvous splits.
+    that thread's rows), -1 where none is linked. ``collective`` marks work that a
+    rendezvous splits, ``unlinked`` work for which no call is recorded at all.
     """
 
     row: Int64s
@@ -64,12 +65,13 @@ class Work:
     call_position: Int64s
     collective: npt.NDArray[np.bool_]
     on_host: npt.NDArray[np.bool_]
+    unlinked: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return int(self.row.size)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RankDraft:
     """All that the rules need of one rank."""
 
@@ -84,18 +86,18 @@ class RankDraft:
     first_work_node: int
     dropped_before: int
 
-    @property
+    @cached_property
     def work_node(self) -> Int64s:
         """The node of each piece of work: a collective's arrival, everything else's only node."""
         width = np.where(self.work.collective, 2, 1)
         return self.first_work_node + np.cumsum(width) - width
 
-    @property
+    @cached_property
     def work_last_node(self) -> Int64s:
         """The node with which each piece of work ends: a collective's transfer, everything else's only node."""
         return self.work_node + self.work.collective
 
-    @property
+    @cached_property
     def call_row(self) -> Int64s:
         """The table row of the call that enqueued each piece of work, -1 where none is linked."""
         rows = np.full(len(self.work), -1, np.int64)
@@ -104,7 +106,7 @@ class RankDraft:
             rows[mine] = thread.rows[self.work.call_position[mine]]
         return rows
 
-    @property
+    @cached_property
     def call_ns(self) -> Int64s:
         """When each piece of work was enqueued: the start of its call, its own start where no call is linked."""
         rows = self.call_row

@@ -72,13 +72,12 @@ def residues(edges: Edges, lags: Int64s, start_ns: Int64s, end_ns: Int64s) -> tu
 
 
 def residue_tail(nodes: Nodes) -> Int64s:
-    """For each node the 99th percentile of its population's positive residues: a residue above it is unexplained."""
+    """For each node the 99th percentile of its population's residues, at least 0: a residue above it is unexplained."""
     groups = population(nodes)
     limits = np.zeros(len(nodes), np.int64)
-    positive = nodes.residue_ns > 0
-    for group in np.unique(groups[positive]):
-        mine = groups == group
-        limits[mine] = int(np.percentile(nodes.residue_ns[mine & positive], _TAIL_PERCENTILE))
+    order = np.argsort(groups, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        limits[part] = max(int(np.percentile(nodes.residue_ns[part], _TAIL_PERCENTILE)), 0)
     return limits
 
 

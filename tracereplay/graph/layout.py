@@ -89,8 +89,10 @@ def _thread_rows(table: EventTable, low: int, high: int) -> tuple[dict[tuple[int
 
 
 def _is_communication_thread(table: EventTable, rows: Int64s) -> bool:
-    annotations = rows[table.column("role")[rows] == Role.ANNOTATION]
-    return any(is_host_annotation(table.names[code]) for code in np.unique(table.codes("name")[annotations]))
+    """True where a thread does nothing but run collectives: each of its outermost events is one."""
+    outermost = rows[table.column("parent_row")[rows] < 0]
+    names = np.unique(table.codes("name")[outermost])
+    return outermost.size > 0 and all(is_host_annotation(table.names[code]) for code in names)
 
 
 def _main_thread(table: EventTable, hosts: dict[tuple[int, int], Int64s], marks: StepMarks) -> int:
@@ -131,7 +133,9 @@ def _device_work(table: EventTable, low: int, high: int) -> _Queued:
     kept = (np.minimum(call_ts, starts) < high) & (ends > low)
     rows, calls = rows[kept], calls[kept]
     devices, streams = table.column("device")[rows], table.column("stream")[rows]
-    _, queue = np.unique(np.stack([devices, streams], axis=1), axis=0, return_inverse=True)
+    # Work without a recorded stream has no order: each piece is a queue of its own.
+    alone = np.where(streams < 0, np.arange(rows.size), -1)
+    _, queue = np.unique(np.stack([devices, streams, alone], axis=1), axis=0, return_inverse=True)
     names = np.array([class_of_kernel(name, table.rules) == WorkClass.COLLECTIVE for name in table.names], np.bool_)
     collective = names[table.codes("name")[rows]] & (table.column("role")[rows] == Role.KERNEL)
     return _Queued(rows, queue.reshape(-1).astype(np.int64), calls, collective)
@@ -183,6 +187,7 @@ def _sorted_work(table: EventTable, queued: _Queued, threads: tuple[HostThread, 
         call_position=np.where(linked, position_of[queued.call], -1)[order],
         collective=queued.collective[order],
         on_host=(table.column("role")[queued.row] == Role.ANNOTATION)[order],
+        unlinked=(queued.call < 0)[order],
     )
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
 from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.classify import WorkClass
+from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable
 
 if TYPE_CHECKING:
@@ -85,7 +86,6 @@ class Collective:
     """One collective: participants as parallel tuples of rank index, arrival node and transfer node.
 
     ``transfer_ns`` is None where a participant is missing from the traces: the recorded time cannot be split.
-    ``transfer_share_ns`` are the participants' recorded durations of the transfer node.
     """
 
     name: str
@@ -158,6 +158,15 @@ class DependencyGraph:
         if rank < 0:
             return self.collectives[int(self.nodes.collective[node])].name
         return self.tables[rank].name_of(row) if row >= 0 else "gap"
+
+    @cached_property
+    def is_operator(self) -> npt.NDArray[np.bool_]:
+        """Host nodes that are the self time of an operator."""
+        result = np.zeros(len(self), np.bool_)
+        for rank, table in enumerate(self.tables):
+            mine = np.flatnonzero((self.nodes.rank == rank) & (self.nodes.row >= 0) & (self.nodes.kind == NodeKind.HOST))
+            result[mine] = table.column("role")[self.nodes.row[mine]] == Role.CPU_OP
+        return result
 
     @cached_property
     def step_number(self) -> Int64s:

@@ -78,14 +78,14 @@ def summarise(graph: DependencyGraph, times: list[StepTime]) -> JobSteps:
 
 
 def _steady(numbers: tuple[int, ...], by_number: dict[int, list[StepTime]]) -> int | None:
-    """Mean over consecutive steps of the longest rank's time from end to end; None with a single step."""
-    if len(numbers) < 2:
-        return None
+    """Mean over consecutive steps of the longest rank's time from end to end; None without two of them."""
     gaps = []
     for before, after in pairwise(numbers):
+        if after != before + 1:
+            continue
         ends = {t.rank: t.end_ns for t in by_number[before]}
         gaps.append(max(t.end_ns - ends[t.rank] for t in by_number[after]))
-    return round(sum(gaps) / len(gaps))
+    return round(sum(gaps) / len(gaps)) if gaps else None
 
 
 def _had_drained(span: StepSpan) -> bool:

@@ -25,6 +25,8 @@ Mask = npt.NDArray[np.bool_]
 _SCALE = re.compile(
     r"^(?P<selector>.+?)(?:@rank=(?P<rank>\d+))?=(?P<factor>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x(?:@rank=(?P<last>\d+))?$"
 )
+# Sums of times must stay within 64 bits: 2**61 ns are 73 years.
+_LONGEST_JOB_NS = 2.0**61
 _KINDS = ("kernel", "op", "class", "collective")
 
 
@@ -167,7 +169,7 @@ def _selected(graph: DependencyGraph, change: Change) -> Mask:
     if change.kind == "collective":
         return wire & _collective_named(graph, change.pattern)
     # On CPU-only traces the operators on host threads are the work.
-    work = host & (nodes.row >= 0) if graph.host_carries_classes else (nodes.kind == NodeKind.DEVICE)
+    work = host & graph.is_operator if graph.host_carries_classes else (nodes.kind == NodeKind.DEVICE)
     if change.kind == "class":
         return np.asarray((work | wire) & (nodes.work_class == CLASS_NAMES[change.pattern]))
     if change.kind == "kernel":
@@ -226,7 +228,10 @@ def _spread_down(hit: Mask, parents: Int64s) -> Mask:
 
 
 def _scaled(values: Int64s, factors: npt.NDArray[np.float64]) -> Int64s:
-    return np.where(factors == 1, values, np.rint(values * factors).astype(np.int64))
+    scaled = np.rint(values * factors)
+    if not np.abs(scaled).sum() < _LONGEST_JOB_NS:
+        raise UsageError("a factor makes the job longer than 73 years", hint="give a smaller factor")
+    return np.where(factors == 1, values, scaled.astype(np.int64))
 
 
 def _moved(graph: DependencyGraph, before: Timing, after: Timing, factors: _Factors) -> dict[str, Moved]:

@@ -21,7 +21,7 @@ WIDTH = 110
 _SHOWN = 12
 
 
-def overview_text(overview: Overview, warnings: Sequence[str]) -> str:
+def overview_text(overview: Overview) -> str:
     """``info`` as text."""
     present = f"{len(overview.ranks)} rank{'s' if len(overview.ranks) != 1 else ''}"
     steps = ", ".join(str(n) for n in overview.common_steps) or "none"
@@ -47,13 +47,13 @@ def overview_text(overview: Overview, warnings: Sequence[str]) -> str:
             for c in _first(clocks)
         ]
         lines.append(_table(("clock of rank", "offset", "drift", "residual", "anchors", "corrected"), rows, len(clocks)))
-    return _page(lines, warnings)
+    return _page(lines)
 
 
-def converted_text(folder: str, ranks: Sequence[tuple[int | None, int, int]], warnings: Sequence[str]) -> str:
+def converted_text(folder: str, ranks: Sequence[tuple[int | None, int, int]]) -> str:
     """``convert`` as text; a rank is (number, events, bytes)."""
     rows = [(_rank(rank), f"{events:,}", f"{size:,}") for rank, events, size in _first(ranks)]
-    return _page([f"wrote {folder}", _table(("rank", "events", "bytes"), rows, len(ranks))], warnings)
+    return _page([f"wrote {folder}", _table(("rank", "events", "bytes"), rows, len(ranks))])
 
 
 def _quality_line(r: RankOverview) -> str:
@@ -71,7 +71,7 @@ def _quality_line(r: RankOverview) -> str:
     return f"rank {_rank(r.rank)}: {'; '.join(found)}" if found else ""
 
 
-def accuracy_text(accuracy: Accuracy, coverage: Coverage, warnings: Sequence[str]) -> str:
+def accuracy_text(accuracy: Accuracy, coverage: Coverage) -> str:
     """``replay`` as text."""
     u = accuracy.unexplained
     lines = [
@@ -101,10 +101,10 @@ def accuracy_text(accuracy: Accuracy, coverage: Coverage, warnings: Sequence[str
         f"work without a launch {coverage.unlinked_work:,};  pairs that timing refuted {coverage.refuted:,};  "
         f"clock violations {coverage.clock_violations:,};  dropped edges {coverage.dropped_edges:,}",
     ]
-    return _page(lines, warnings)
+    return _page(lines)
 
 
-def prediction_text(prediction: Prediction, question: str, warnings: Sequence[str]) -> str:
+def prediction_text(prediction: Prediction, question: str) -> str:
     """``whatif`` as text."""
     lines = [_answer(prediction, question)]
     if prediction.steady_ns is not None:
@@ -118,10 +118,10 @@ def prediction_text(prediction: Prediction, question: str, warnings: Sequence[st
     if prediction.unmodelled.work_ns:
         share = format_share(prediction.unmodelled.share)
         lines.append(f"not modelled: {format_ns(prediction.unmodelled.work_ns)} of device work ({share})")
-    return _page(lines, warnings)
+    return _page(lines)
 
 
-def attribution_text(a: Attribution, warnings: Sequence[str]) -> str:
+def attribution_text(a: Attribution) -> str:
     """``attribute`` as text."""
     c = a.collectives
     lines = [
@@ -138,7 +138,7 @@ def attribution_text(a: Attribution, warnings: Sequence[str]) -> str:
         lines.append(_table(("rank", "waits", "for rank", "because of", "in"), rows, len(a.waits)))
     top = [s for s in a.sensitivity if s.saved_ns_2x][:_SHOWN]
     lines.append(_table(("twice as fast", "step saves"), [(s.knob, format_ns(s.saved_ns_2x)) for s in top]))
-    return _page(lines, warnings)
+    return _page(lines)
 
 
 def _answer(p: Prediction, question: str) -> str:
@@ -188,6 +188,5 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], total: int | None
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + more
 
 
-def _page(blocks: Sequence[str], warnings: Sequence[str]) -> str:
-    notes = [f"note: {warning}" for warning in warnings]
-    return "\n\n".join([*blocks, *(["\n".join(notes)] if notes else [])]) + "\n"
+def _page(blocks: Sequence[str]) -> str:
+    return "\n\n".join(blocks) + "\n"

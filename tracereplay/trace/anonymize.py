@@ -10,13 +10,16 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracereplay.trace.columns import bytes_column, coded_column
 from tracereplay.trace.schema import DEVICE_ROLES, Role
 from tracereplay.trace.table import ElementTexts, EventTable, Group, HeldText
+
+if TYPE_CHECKING:
+    from tracereplay.manifest import Manifest
 
 _PUBLIC = re.compile(
     r"^(aten|prims?|fbgemm|torchvision|torchrec|quantized|quantized_decomposed|c10d|_c10d_functional|torch\.distributed|mkldnn|nccl|gloo|mpi|ucc|"
@@ -52,7 +55,14 @@ def anonymized(table: EventTable) -> EventTable:
     held = HeldText((ElementTexts(texts, np.arange(len(table))),))
     groups = tuple(_group(g) for g in table.header.groups)
     header = replace(table.header, host=_hashed(table.header.host) or None, groups=groups)
-    return replace(table, path=_file_name(table.path), table=columns, header=header, text=held, _columns={})
+    return replace(table, path=_file_name(table.path), table=columns, header=header, text=held, _columns={}, _memory={})
+
+
+def anonymized_manifest(manifest: "Manifest") -> "Manifest":
+    """A manifest with its hosts' names hashed as they are in the tables."""
+    hosts = tuple(host.model_copy(update={"name": _hashed(host.name)}) for host in manifest.hosts)
+    ranks = tuple(row.model_copy(update={"host": _hashed(row.host), "trace": _file_name(row.trace)}) for row in manifest.ranks)
+    return manifest.model_copy(update={"hosts": hosts, "ranks": ranks})
 
 
 def public_name(name: str) -> str:

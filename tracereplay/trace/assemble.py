@@ -135,7 +135,8 @@ def finish(path: str, columns: EventColumns, header: tuple[Header, int], quality
     numbers["device"] = _device_from_pid(numbers["device"], on_device, columns.texts["pid"])
     time_class = classify_times(ts_ns, raw_ns, base_ns)
     dur_ns = np.where(time_class == TimeClass.LOST, NONE, raw_ns)
-    work = np.flatnonzero(on_device & (dur_ns >= 0))
+    # Work without a recorded stream may have run beside any other.
+    work = np.flatnonzero(on_device & (dur_ns >= 0) & (numbers["stream"] != NONE))
     impossible, dur_ns[work] = repair_durations(_queues(numbers, work), ts_ns[work], dur_ns[work])
     time_class[work[impossible]] = int(TimeClass.IMPOSSIBLE)
     links = _links(role, ts_ns, dur_ns, numbers, columns)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import platformdirs
 
-from tracereplay.errors import TraceError
+from tracereplay.errors import TraceError, UsageError
 from tracereplay.trace.kineto import read_kineto
 from tracereplay.trace.schema import SCHEMA_NUMBER
 from tracereplay.trace.store import content_hash, read_table, write_table
@@ -21,6 +21,7 @@ from tracereplay.trace.table import EventTable
 SMALLEST_BYTES = 512 << 10
 _DEFAULT_LIMIT_BYTES = 4 << 30
 _ABANDONED_S = 3600
+_IN_USE_S = 600
 
 
 def cache_folder() -> Path:
@@ -53,7 +54,7 @@ def _look_up(entry: Path, source: Path) -> EventTable | None:
     try:
         table = read_table(entry, source=str(source))
         os.utime(entry)
-    except (TraceError, OSError):
+    except (TraceError, OSError, KeyError, TypeError, ValueError):
         return None  # a damaged entry is written again
     return table
 
@@ -69,7 +70,7 @@ def _put(entry: Path, table: EventTable) -> None:
 
 def _trim(folder: Path) -> None:
     """Remove what was used longest ago until the cache is within its limit, and what a killed writer left behind."""
-    limit = int(os.environ.get("TRACEREPLAY_CACHE_BYTES") or _DEFAULT_LIMIT_BYTES)
+    limit = _limit_bytes()
     entries = []
     for file in folder.iterdir():
         try:
@@ -81,8 +82,16 @@ def _trim(folder: Path) -> None:
         elif file.suffix == ".parquet":
             entries.append((facts.st_mtime, facts.st_size, file))
     total = sum(size for _, size, _ in entries)
-    for _, size, file in sorted(entries):
-        if total <= limit:
+    for used, size, file in sorted(entries):
+        # What was used lately may still be read from by this or another process.
+        if total <= limit or used > time.time() - _IN_USE_S:
             return
         file.unlink(missing_ok=True)
         total -= size
+
+
+def _limit_bytes() -> int:
+    text = os.environ.get("TRACEREPLAY_CACHE_BYTES") or str(_DEFAULT_LIMIT_BYTES)
+    if not text.isdigit():
+        raise UsageError(f"TRACEREPLAY_CACHE_BYTES is {text!r}", hint="set it to a number of bytes")
+    return int(text)

@@ -57,6 +57,9 @@ _COLLECTIVE_SPELLINGS = (
     ("sendrecv", "send_recv"),
     ("send", "send_recv"),
     ("recv", "send_recv"),
+    ("reduce", "reduce"),
+    ("gather", "gather"),
+    ("scatter", "scatter"),
 )
 
 _COMMUNICATION = re.compile(
@@ -78,12 +81,15 @@ _KERNEL_RULES = (
     (
         WorkClass.CONV,
         re.compile(
-            r"conv(?!ert)|winograd|implicit_gemm|igemm|scudnn|cudnn.*(fprop|dgrad|wgrad)|dgrad|wgrad|miopen.*(Conv|Winograd)",
+            r"conv(?!ert)|winograd|implicit_gemm|igemm_(fwd|bwd|wrw)|scudnn|cudnn.*(fprop|dgrad|wgrad)|dgrad|wgrad|miopen.*(Conv|Winograd)",
             re.I,
         ),
     ),
     (WorkClass.GEMM, re.compile(r"gemm|gemv|_?matmul|cutlass|cublas|Cijk_|xmma|wgmma|splitK|dot_kernel|nvjet", re.I)),
-    (WorkClass.REDUCTION, re.compile(r"reduce|softmax|norm|cudnn::bn_|batchnorm|scan|sort|DeviceScan|argmax|welford", re.I)),
+    (
+        WorkClass.REDUCTION,
+        re.compile(r"reduce|softmax|norm(?!al)|cudnn::bn_|batchnorm|scan|sort|DeviceScan|argmax|welford", re.I),
+    ),
     (
         WorkClass.ELEMENTWISE,
         re.compile(

@@ -21,7 +21,7 @@ Int64s = npt.NDArray[np.int64]
 # A line must leave at most this share of the constant's spread, and the constant at least this much to explain: ends of
 # one collective differ by up to 8 µs on aligned clocks (dlrm_v100x8).
 _LINE_SHARE = 0.35
-_SKEW_NS = 8_000
+SKEW_NS = 8_000
 _MOST = 0.75
 _PPM = 1e6
 # Quartz drifts by up to some 100 ppm; a clock that gains a twentieth is none, and a line as steep would turn time round.
@@ -67,7 +67,7 @@ def fit_clock(rank: int | None, own_ns: Sequence[int], reference_ns: Sequence[in
     left = np.abs(difference - constant)
     slope, base = _line(own - origin, difference)
     line_left = np.abs(difference - base - slope * (own - origin))
-    if np.quantile(left, _MOST) > _SKEW_NS and abs(slope) <= _STEEPEST and _spread(line_left) <= _LINE_SHARE * _spread(left):
+    if np.quantile(left, _MOST) > SKEW_NS and abs(slope) <= _STEEPEST and _spread(line_left) <= _LINE_SHARE * _spread(left):
         return RankClock(
             rank, round(base), slope * _PPM, round(float(line_left.max())), _interval(line_left), len(own_ns), origin, apply
         )

@@ -6,7 +6,6 @@ PR 177148 for ``Seq``), the ``record_param_comms``, c10d or NCCL event around it
 rank, its name.
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracereplay.trace.classify import WorkClass, class_of_kernel, collective_of
-from tracereplay.trace.execution import matching
+from tracereplay.trace.execution import elements_of, matching
 from tracereplay.trace.schema import Role
 from tracereplay.trace.steps import Step
 from tracereplay.trace.table import EventTable, ExecutedCollective
@@ -49,6 +48,7 @@ class RecordedCollective:
     group: str | None
     seq: int | None
     group_size: int | None
+    group_ranks: str | None
     elements: int | None
     dtype: str | None
     bytes: int | None
@@ -61,13 +61,17 @@ class RecordedCollective:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveKey:
-    """What identifies a collective on every rank: its sequence number in its group, else its step and order there."""
+    """What identifies a collective on every rank: its sequence number in its group, else its step and order there.
+
+    Groups of one name with other members are other groups. Point-to-point work has sequence numbers of its own.
+    """
 
     group: str | None
     name: str | None
     seq: int | None
     step: int
     order: int
+    members: str | None = None
 
 
 def is_host_annotation(name: str) -> bool:
@@ -86,7 +90,11 @@ def collective_rows(table: EventTable) -> np.ndarray:
 
 
 def recorded_collectives(table: EventTable) -> tuple[RecordedCollective, ...]:
-    """All collectives of a table in order of their start."""
+    """All collectives of a table in order of their start; decoded once a table."""
+    return table.remembered("collectives", lambda: _recorded_collectives(table))
+
+
+def _recorded_collectives(table: EventTable) -> tuple[RecordedCollective, ...]:
     rows = collective_rows(table)
     rows = rows[np.lexsort((rows, table.column("ts_ns")[rows]))]
     ts, dur, launch = table.column("ts_ns"), table.column("dur_ns"), table.column("launch_row")
@@ -111,7 +119,8 @@ def keys_of(collectives: Sequence[RecordedCollective], steps: Sequence[Step]) ->
     keys = []
     for c in collectives:
         if c.seq is not None:
-            keys.append(CollectiveKey(c.group, None, c.seq, 0, 0))
+            point_to_point = "send_recv" if c.name == "send_recv" else None
+            keys.append(CollectiveKey(c.group, point_to_point, c.seq, 0, 0, c.group_ranks))
             continue
         position = int(np.searchsorted(starts, c.enqueued_ns, side="right")) - 1
         step = steps[position].number if position >= 0 else -1
@@ -201,6 +210,7 @@ def _facts(table: EventTable, row: int) -> dict[str, Any]:
         "group": _first_text(sources, "Process Group Name"),
         "seq": _first_int(sources, "Seq"),
         "group_size": _first_int(sources, "Group size"),
+        "group_ranks": _first_text(sources, "Process Group Ranks"),
         "elements": elements,
         "dtype": dtype,
         "bytes": elements * width if elements is not None and width is not None else None,
@@ -256,19 +266,12 @@ def _from_shapes(sources: list[dict[str, Any]]) -> tuple[int | None, str | None]
         if not (isinstance(dims, list) and dims and isinstance(types, list) and types):
             continue
         kind = str(types[0])
-        listed = kind == "TensorList" or (isinstance(dims[0], list) and bool(dims[0]) and isinstance(dims[0][0], list))
-        dtype = _list_type(types) if kind == "TensorList" else kind
-        counts = [_elements(shape) for shape in (dims[0] if listed and isinstance(dims[0], list) else [dims[0]])]
-        if (listed or kind.lower() in _WIDTHS) and None not in counts:
-            return sum(count or 0 for count in counts), dtype
+        listed = isinstance(dims[0], list) and bool(dims[0]) and isinstance(dims[0][0], list)
+        dtype = _list_type(types) if kind in ("TensorList", "GenericList") else kind
+        count = elements_of(dims[0])
+        if count is not None and (listed or kind.lower() in _WIDTHS):
+            return count, dtype
     return None, None
-
-
-def _elements(shape: Any) -> int | None:
-    """Elements of one tensor; one without dimensions has one."""
-    if not isinstance(shape, list) or not all(isinstance(d, int) for d in shape):
-        return None
-    return math.prod(shape)
 
 
 def _list_type(types: list[Any]) -> str | None:

@@ -4,10 +4,11 @@ Older Kineto traces name neither sizes nor groups of NCCL collectives; the execu
 ``record_param_comms`` nodes. They are matched by rank, then by kind and order.
 """
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def attach(
     """The tables with the collectives of the execution traces of their ranks, and how many traces found a rank."""
     by_rank = {trace.rank: trace for trace in traces}
     attached = [
-        replace(table, executed=by_rank[rank].collectives, _columns={}) if rank in by_rank and rank is not None else table
+        table if rank is None or rank not in by_rank else table.with_executed(by_rank[rank].collectives)
         for table, rank in tables
     ]
     matched = sum(1 for _, rank in tables if rank is not None and rank in by_rank)
@@ -105,7 +106,7 @@ def _collective(node: _Node) -> ExecutedCollective | None:
     name = collective_of(f"nccl:{inputs[_NAME]}")
     if name is None:
         return None
-    elements = _elements(node.input_shapes[0]) if isinstance(node.input_shapes, list) and node.input_shapes else None
+    elements = elements_of(node.input_shapes[0]) if isinstance(node.input_shapes, list) and node.input_shapes else None
     types = _TYPE.findall(str(node.input_types[0])) if isinstance(node.input_types, list) and node.input_types else []
     return ExecutedCollective(
         name=name,
@@ -119,16 +120,14 @@ def _collective(node: _Node) -> ExecutedCollective | None:
     )
 
 
-def _elements(shape: Any) -> int | None:
-    if not isinstance(shape, list) or not shape:
+def elements_of(shape: Any) -> int | None:
+    """Elements of a tensor's shape, one without dimensions has one; of a list of shapes the sum; None for anything else."""
+    if not isinstance(shape, list):
         return None
     if all(isinstance(d, int) for d in shape):
-        total = 1
-        for d in shape:
-            total *= d
-        return total
-    parts = [_elements(part) for part in shape]
-    return None if any(p is None for p in parts) else sum(p or 0 for p in parts)
+        return math.prod(shape)
+    parts = [elements_of(part) for part in shape]
+    return None if None in parts else sum(part or 0 for part in parts)
 
 
 def _split(inputs: list[Any], place: int) -> tuple[int, ...]:

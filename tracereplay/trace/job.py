@@ -10,9 +10,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tracereplay.errors import TraceError
 from tracereplay.trace.cache import read_cached
-from tracereplay.trace.clock import UNKNOWN_CLOCK, RankClock, fit_clock
+from tracereplay.trace.clock import SKEW_NS, UNKNOWN_CLOCK, RankClock, fit_clock
 from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, keys_of_job, recorded_collectives
 from tracereplay.trace.execution import attach, read_execution_trace
 from tracereplay.trace.kineto import read_kineto
@@ -28,8 +30,6 @@ _MANIFEST = "manifest.json"
 _SUFFIXES = (".json", ".json.gz", ".json.zst", ".json.zip", ".zip")
 # Compressed bytes from which starting processes (about 1 s each) pays: some 40 MB of JSON, 0.6 s to read.
 _PARALLEL_BYTES = 16 << 20
-# Ends of one collective differ by up to this much on aligned clocks (dlrm_v100x8).
-_SKEW_NS = 8_000
 # The spellings that profilers' file names use: rank3, rank_3, rank-34, worker0.
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
 
@@ -177,7 +177,7 @@ def _with_extras(traces: list[RankTrace], extras: Extras) -> tuple[list[RankTrac
     notes = []
     if extras.rules is not None:
         rules = read_rules(extras.rules)
-        traces = [replace(t, table=replace(t.table, rules=rules, _columns={})) for t in traces]
+        traces = [replace(t, table=replace(t.table, rules=rules, _columns={}, _memory={})) for t in traces]
     if extras.execution_traces:
         executions = [read_execution_trace(file) for file in find_trace_files(extras.execution_traces)]
         tables, counts = attach([(t.table, t.rank) for t in traces], executions)
@@ -212,25 +212,52 @@ def find_trace_files(paths: Sequence[str]) -> list[Path]:
 def align(traces: list[RankTrace]) -> list[RankTrace]:
     """The ranks with their clocks measured against the first rank's, and their times put on it where that is needed.
 
-    Ranks that share a host share its clock. Elsewhere an offset within the residual is left alone.
+    Ranks that share a host share its clock. Another host's clock is measured at the collectives that its ranks share with
+    ranks whose clock is known already; an offset within its interval is left alone.
     """
-    if len(traces) < 2:
-        return [replace(trace, clock=RankClock(trace.rank, 0, 0.0, 0, 0, 0)) for trace in traces]
     ends = _ends([trace.table for trace in traces])
-    first = traces[0]
-    aligned = [replace(first, clock=RankClock(first.rank, 0, 0.0, 0, 0, len(ends[0])))]
-    for trace, own in zip(traces[1:], ends[1:], strict=True):
-        common = [key for key in own if key in ends[0]]
-        one_host = trace.host is not None and trace.host == first.host
-        clock = fit_clock(trace.rank, [own[k] for k in common], [ends[0][k] for k in common], apply=not one_host)
-        needed = (
-            clock.applied
-            and max(abs(clock.offset_ns or 0), _drifted(clock, trace.table)) > 2 * (clock.interval_ns or 0) + _SKEW_NS
-        )
-        clock = replace(clock, applied=needed)
-        table = trace.table.at(clock.corrected(trace.table.column("ts_ns"))) if needed else trace.table
-        aligned.append(replace(trace, table=table, clock=clock))
-    return aligned
+    clocks: dict[int, RankClock] = {}
+    known_ends: dict[CollectiveKey, int] = {}
+    groups = _by_clock(traces)
+    _take(clocks, known_ends, ends, groups.pop(0), RankClock(traces[0].rank, 0, 0.0, 0, 0, len(ends[0])))
+    while groups:
+        common = [sum(key in known_ends for r in group for key in ends[r]) for group in groups]
+        best = int(np.argmax(common))
+        group = groups.pop(best)
+        own = [(ends[r][key], known_ends[key]) for r in group for key in ends[r] if key in known_ends]
+        clock = fit_clock(None, [a for a, _ in own], [b for _, b in own], apply=True)
+        farthest = max(_drifted(clock, traces[r].table) for r in group)
+        needed = max(abs(clock.offset_ns or 0), farthest) > 2 * (clock.interval_ns or 0) + SKEW_NS
+        _take(clocks, known_ends, ends, group, replace(clock, applied=needed))
+    return [_on_clock(trace, clocks[number]) for number, trace in enumerate(traces)]
+
+
+def _by_clock(traces: list[RankTrace]) -> list[list[int]]:
+    """Numbers of the ranks that share a clock: those of one host; a rank without a host stands alone."""
+    groups: dict[str, list[int]] = {}
+    for number, trace in enumerate(traces):
+        groups.setdefault(trace.host if trace.host is not None else f"\0{number}", []).append(number)
+    return list(groups.values())
+
+
+def _take(
+    clocks: dict[int, RankClock],
+    known_ends: dict[CollectiveKey, int],
+    ends: list[dict[CollectiveKey, int]],
+    group: list[int],
+    clock: RankClock,
+) -> None:
+    """Give a clock to the ranks of a group, and their ends on the first rank's clock to those still to be measured."""
+    for rank in group:
+        clocks[rank] = clock
+        if clock.offset_ns is not None:
+            for key, end in ends[rank].items():
+                known_ends.setdefault(key, int(clock.corrected(np.array([end], np.int64))[0]))
+
+
+def _on_clock(trace: RankTrace, clock: RankClock) -> RankTrace:
+    table = trace.table.at(clock.corrected(trace.table.column("ts_ns"))) if clock.applied else trace.table
+    return replace(trace, table=table, clock=replace(clock, rank=trace.rank))
 
 
 def _drifted(clock: RankClock, table: EventTable) -> int:
@@ -240,13 +267,14 @@ def _drifted(clock: RankClock, table: EventTable) -> int:
 
 
 def _ends(tables: list[EventTable]) -> list[dict[CollectiveKey, int]]:
-    """For each rank when each collective that ends together on all its ranks ended there."""
+    """For each rank when each collective that ends together on all its ranks ended there. A send/receive kernel counts
+    where another rank knows it for an all-to-all: as point-to-point work its ends say nothing.
+    """
     recorded = [recorded_collectives(table) for table in tables]
     keys = keys_of_job([(c, find_steps(table).whole) for c, table in zip(recorded, tables, strict=True)])
-    return [
-        {key: c.end_ns for key, c in zip(own, collectives, strict=True) if c.name in ENDS_TOGETHER or c.name == "send_recv"}
-        for own, collectives in zip(keys, recorded, strict=True)
-    ]
+    pairs = [list(zip(own, collectives, strict=True)) for own, collectives in zip(keys, recorded, strict=True)]
+    together = {key for own in pairs for key, c in own if c.name in ENDS_TOGETHER}
+    return [{key: c.end_ns for key, c in own if key in together} for own in pairs]
 
 
 def _manifest_for(files: list[Path], given: Path | None) -> "Manifest | None":
@@ -293,7 +321,7 @@ def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) 
         warnings.append(f"no rank in metadata or file name: {', '.join(unknown)}")
     damaged = [f"{Path(t.table.path).name} is {t.table.quality.damage}" for t in traces if t.table.quality.damage]
     warnings += damaged
-    blind = [str(t.rank) for t in traces if t.clock.offset_ns is None and t.host is None and t.rank is not None]
+    blind = [str(t.rank) for t in traces if t.clock.offset_ns is None and t.rank is not None]
     if clocks and blind and len({t.rank for t in traces}) == len(traces):
         warnings.append(
             f"no common collective aligns the clocks of ranks {', '.join(blind)}: nothing is said across these ranks"

@@ -47,9 +47,8 @@ def launch_rows(columns: LinkColumns) -> Int64s:
     linked = (past > first) & (wanted > 0)
     result[linked] = calls[first[linked]]
     repeated = np.flatnonzero(linked & (past - first > 1))
-    for number in np.unique(wanted[repeated]):
-        mine = repeated[wanted[repeated] == number]
-        mine = mine[np.argsort(columns.ts_ns[columns.work[mine]], kind="stable")]
+    repeated = repeated[np.lexsort((columns.ts_ns[columns.work[repeated]], wanted[repeated]))]
+    for mine in np.split(repeated, np.flatnonzero(np.diff(wanted[repeated])) + 1) if repeated.size else []:
         same = calls[first[mine[0]] : past[mine[0]]]
         if same.size == mine.size:
             result[mine] = same

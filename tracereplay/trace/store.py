@@ -27,6 +27,7 @@ from tracereplay.trace.table import Device, EventTable, Group, Header, Quality
 
 JOB_FILE = "job.json"
 JOB_SCHEMA = "tracereplay/job"
+_MANIFEST_FILE = "manifest.json"
 _LOCK_FILE = ".lock"
 _ABANDONED_S = 3600
 _META_KEY = b"tracereplay"
@@ -106,9 +107,12 @@ def read_table(path: Path, *, source: str | None = None) -> EventTable:
     )
 
 
-def write_job(tables: Sequence[tuple[EventTable, int | None]], target: Path, *, force: bool) -> None:
+def write_job(
+    tables: Sequence[tuple[EventTable, int | None]], target: Path, *, force: bool, manifest: str | None = None
+) -> None:
     """Write a job directory. Ranks go to files of fresh names; ``job.json``, which names them, is replaced last, so that a
-    reader finds the old job or the new one. Of two writers at once the last one wins.
+    reader finds the old job or the new one. Of two writers at once the last one wins. ``manifest`` is the text of the
+    recording's manifest, which says where the ranks ran.
 
     Raises:
         UsageError: the target exists and ``force`` is not given, or it cannot be written.
@@ -119,7 +123,7 @@ def write_job(tables: Sequence[tuple[EventTable, int | None]], target: Path, *, 
     try:
         target.mkdir(parents=True, exist_ok=True)
         index = _fill(target, tables, written)
-        _publish(target, index)
+        _publish(target, index, manifest)
     except OSError as error:
         for file in written:
             file.unlink(missing_ok=True)
@@ -183,19 +187,27 @@ def _fill(folder: Path, tables: Sequence[tuple[EventTable, int | None]], written
     return json.dumps({"schema": f"{JOB_SCHEMA}/{SCHEMA_NUMBER}", "ranks": rows}, indent=2) + "\n"
 
 
-def _publish(folder: Path, index: str) -> None:
+def _publish(folder: Path, index: str, manifest: str | None) -> None:
     """Make an index the folder's, and remove the files of the one before and what killed writers left long ago."""
     with (folder / _LOCK_FILE).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when a writer dies
         before = _named_by(folder / JOB_FILE)
-        scratch = folder / f".{JOB_FILE}.{secrets.token_hex(4)}"
-        scratch.write_text(index, encoding="utf-8")
-        scratch.replace(folder / JOB_FILE)
+        if manifest is None:
+            (folder / _MANIFEST_FILE).unlink(missing_ok=True)
+        else:
+            _put_text(folder / _MANIFEST_FILE, manifest)
+        _put_text(folder / JOB_FILE, index)
         now = _named_by(folder / JOB_FILE)
         for file in folder.iterdir():
             stale = file.name in before or (_is_ours(file) and _is_abandoned(file))
             if stale and file.name not in now:
                 file.unlink(missing_ok=True)
+
+
+def _put_text(file: Path, text: str) -> None:
+    scratch = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(file)
 
 
 def _named_by(index: Path) -> set[str]:

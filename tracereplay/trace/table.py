@@ -1,9 +1,10 @@
 """The event table of one trace file: built once, checked once, never changed."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,6 +14,8 @@ import pyarrow as pa
 from tracereplay.trace.classify import NO_RULES, UserRules
 from tracereplay.trace.columns import integer_column, numbers
 from tracereplay.trace.schema import COLUMNS, SCHEMA, Role
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ class EventTable:
     executed: tuple[ExecutedCollective, ...] = ()
     rules: UserRules = NO_RULES
     _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
+    _memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse a table that breaks the requirements of ``trace/schema.py``: that would be our fault."""
@@ -157,7 +161,18 @@ class EventTable:
         """The same events at other times."""
         place = self.table.schema.get_field_index("ts_ns")
         moved = self.table.set_column(place, self.table.schema.field(place), integer_column(ts_ns))
-        return replace(self, table=moved, _columns={})
+        return replace(self, table=moved, _columns={}, _memory={})
+
+    def with_executed(self, collectives: tuple[ExecutedCollective, ...]) -> "EventTable":
+        """The same with the collectives of an execution trace."""
+        return replace(self, executed=collectives, _columns={}, _memory={})
+
+    def remembered(self, key: str, make: Callable[[], T]) -> T:
+        """What ``make`` gives, made once for this table and key."""
+        if key not in self._memory:
+            self._memory[key] = make()
+        value: T = self._memory[key]
+        return value
 
     def with_text(self) -> pa.Table:
         """All columns of the schema, the events' own texts included."""

@@ -55,3 +55,13 @@ def repair_durations(queue: Int64s, ts_ns: Int64s, dur_ns: Int64s) -> tuple[npt.
     back = np.empty(order.size, np.int64)
     back[order] = np.arange(order.size)
     return impossible[back], repaired[back]
+
+
+def union_ns(start_ns: Int64s, end_ns: Int64s) -> int:
+    """Length of the union of half-open intervals."""
+    if start_ns.size == 0:
+        return 0
+    order = np.argsort(start_ns, kind="stable")
+    starts, reach = start_ns[order], np.maximum.accumulate(end_ns[order])
+    gaps = np.maximum(starts[1:] - reach[:-1], 0)
+    return int(reach[-1] - starts[0] - gaps.sum())

@@ -109,7 +109,7 @@ def test_a_hardware_knob_says_what_it_assumes(tmp_path: Path) -> None:
 
     assert prediction.assumed == (
         "hardware knobs are plain ratios: no efficiency curve, no uncertainty",
-        "no host is recorded: all ranks are taken to share one, joined by scale_up",
+        "no host is recorded: the fabric between the ranks is taken to be scale_up",
     )
 
 

@@ -158,10 +158,10 @@ def test_events_that_overlap_on_a_thread_and_events_outside_steps_are_counted(tm
     assert (coverage.overlapping_events, coverage.events_outside_steps) == (1, 1)
 
 
-def test_ranks_without_a_host_are_taken_to_share_one_and_the_reader_is_told(tmp_path: Path) -> None:
+def test_the_fabric_of_ranks_without_a_host_is_taken_to_be_scale_up_and_the_reader_is_told(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, TraceFile(0).op("a", 0, 1), TraceFile(1).op("a", 0, 1))
 
-    assert graph.warnings[-1] == "no host is recorded: all ranks are taken to share one, joined by scale_up"
+    assert graph.warnings[-1] == "no host is recorded: the fabric between the ranks is taken to be scale_up"
 
 
 def test_a_collective_that_misses_participants_names_the_ranks_to_add(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.fakes.jobs import table_of
+from tests.fakes.jobs import stored_files, table_of
 from tests.fakes.kineto import TraceFile
 from tracereplay.trace.anonymize import anonymized, public_name
 from tracereplay.trace.store import write_job
@@ -102,7 +102,7 @@ def test_the_same_name_gives_the_same_hash_in_every_trace(tmp_path: Path) -> Non
 
 def test_nothing_private_is_left_in_the_files(tmp_path: Path, pair: tuple[EventTable, EventTable]) -> None:
     write_job([(pair[1], 1)], tmp_path / "job", force=False)
-    stored = pq.read_table(tmp_path / "job" / "rank1.parquet")
+    stored = pq.read_table(stored_files(tmp_path / "job")["rank1"])
 
     # The columns are compressed: their values are looked through beside the files' own bytes.
     values = json.dumps([[str(value) for value in column.to_pylist()] for column in stored.columns])

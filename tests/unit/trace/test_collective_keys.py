@@ -9,7 +9,7 @@ STEP = (Step(1, 0, 1000 * MS, None),)
 
 def recorded(end_ms: float, name: str = "all_reduce", group: str | None = None, seq: int | None = None) -> RecordedCollective:
     end = round(end_ms * MS)
-    return RecordedCollective(0, name, group, seq, None, None, None, None, end - MS, end, end - MS)
+    return RecordedCollective(0, name, group, seq, None, None, None, None, None, end - MS, end, end - MS)
 
 
 def orders(keys: list[CollectiveKey]) -> list[int]:

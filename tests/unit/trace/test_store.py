@@ -1,11 +1,12 @@
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.fakes.jobs import job_of, table_of
+from tests.fakes.jobs import job_of, stored_files, table_of
 from tests.fakes.kineto import TraceFile
 from tracereplay.errors import TraceError, UsageError
 from tracereplay.trace.job import read_job
@@ -126,22 +127,22 @@ def test_a_job_directory_lists_its_files_and_their_sources(tmp_path: Path) -> No
     table = table_of(tmp_path, whole_trace())
     write_job([(table, 3), (replace(table, path="gone.json"), None)], tmp_path / "job", force=False)
 
+    files = stored_files(tmp_path / "job")
+    assert list(files) == ["rank3", "unranked1"]
     assert json.loads((tmp_path / "job" / "job.json").read_text()) == {
         "schema": "tracereplay/job/2",
         "ranks": [
             {
-                "file": "rank3.parquet",
+                "file": files["rank3"].name,
                 "rank": 3,
                 "source": "rank3.json",
                 "hash": content_hash(tmp_path / "rank3.json"),
                 "events": 5,
             },
-            {"file": "unranked1.parquet", "rank": None, "source": "gone.json", "hash": None, "events": 5},
+            {"file": files["unranked1"].name, "rank": None, "source": "gone.json", "hash": None, "events": 5},
         ],
     }  # fmt: skip
-    assert stored_bytes(tmp_path / "job") == [
-        (tmp_path / "job" / name).stat().st_size for name in ("rank3.parquet", "unranked1.parquet")
-    ]
+    assert stored_bytes(tmp_path / "job") == [files[name].stat().st_size for name in ("rank3", "unranked1")]
 
 
 def test_a_folder_without_an_index_is_no_job_directory(tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_a_folder_without_an_index_is_no_job_directory(tmp_path: Path) -> None:
         ("{", "not a job directory ("),
         ("[]", "job directory of schema None, this version reads tracereplay/job/2"),
         ('{"schema": "tracereplay/job/3", "ranks": []}', "job directory of schema 'tracereplay/job/3', this version reads"),
-        ('{"schema": "tracereplay/job/2", "ranks": [{"file": "gone.parquet", "source": "a"}]}', "a damaged parquet file ("),
+        ('{"schema": "tracereplay/job/2", "ranks": [{"file": "gone.parquet", "source": "a"}]}', "a damaged job directory: "),
     ],
 )
 def test_a_job_directory_of_another_kind_or_damaged_is_refused(tmp_path: Path, index: str, words: str) -> None:
@@ -183,7 +184,8 @@ def test_what_is_there_is_replaced_when_asked(tmp_path: Path) -> None:
 
     write_job([(new, 1)], tmp_path / "out" / "job", force=True)
 
-    assert sorted(p.name for p in (tmp_path / "out" / "job").iterdir()) == ["job.json", "rank1.parquet"]
+    assert list(stored_files(tmp_path / "out" / "job")) == ["rank1"]
+    assert names_in(tmp_path / "out" / "job") == ["new"]
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["job"]
 
 
@@ -196,7 +198,7 @@ def test_folders_above_the_target_are_made(tmp_path: Path) -> None:
 def test_a_target_that_cannot_be_written_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(UsageError, match=r"cannot write there \(.*\); choose another --output"):
+    with pytest.raises(UsageError, match=r"cannot write \(.*\); free space or choose another --output"):
         write_job([(table_of(tmp_path, whole_trace()), 3)], tmp_path / "file" / "job", force=False)
 
 
@@ -204,14 +206,33 @@ def test_a_writer_that_fails_leaves_the_old_directory_and_nothing_else(tmp_path:
     table = table_of(tmp_path, TraceFile(0).op("old", 1, 1))
     (tmp_path / "out").mkdir()
     write_job([(table, 0)], tmp_path / "out" / "job", force=False)
-    gone = read_job([str(tmp_path / "out" / "job")]).ranks[0].table
-    (tmp_path / "out" / "job" / "rank0.parquet").unlink()
+    before = stored_files(tmp_path / "out" / "job")
+    write_table(table, tmp_path / "gone.parquet")
+    gone = read_table(tmp_path / "gone.parquet")
+    (tmp_path / "gone.parquet").unlink()  # its text can no longer be read
 
-    with pytest.raises(UsageError, match="cannot write"):
-        write_job([(gone, 0)], tmp_path / "out" / "job", force=True)
+    with pytest.raises(UsageError, match=r"job: cannot write \(.*\); free space or choose another --output"):
+        write_job([(table_of(tmp_path, whole_trace(1)), 1), (gone, 0)], tmp_path / "out" / "job", force=True)
 
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["job"]
-    assert [p.name for p in (tmp_path / "out" / "job").iterdir()] == ["job.json"]
+    assert stored_files(tmp_path / "out" / "job") == before
+    assert names_in(tmp_path / "out" / "job") == ["old"]
+
+
+def test_what_a_killed_writer_left_goes_when_it_is_old(tmp_path: Path) -> None:
+    table = table_of(tmp_path, whole_trace())
+    write_job([(table, 3)], tmp_path / "job", force=False)
+    abandoned = [tmp_path / "job" / name for name in ("rank3-00000000.parquet", ".rank3-00000000.parquet.x", ".job.json.0")]
+    for file in abandoned:
+        file.write_text("")
+    write_job([(table, 3)], tmp_path / "job", force=True)
+    assert [file.exists() for file in abandoned] == [True, True, True]  # a writer may still be at work on them
+
+    for file in abandoned:
+        os.utime(file, (1, 1))
+    write_job([(table, 3)], tmp_path / "job", force=True)
+
+    assert list(stored_files(tmp_path / "job")) == ["rank3"]
 
 
 def test_a_directory_may_be_written_over_itself(tmp_path: Path) -> None:

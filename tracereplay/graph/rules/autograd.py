@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracereplay.graph.draft import HostThread, RankDraft
-from tracereplay.graph.edges import Found, found, make_edges
+from tracereplay.graph.edges import Found, concat_edges, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
 from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.table import EventTable
@@ -64,27 +64,30 @@ def autograd(draft: RankDraft) -> Found:
     """Edges forward → backward at the begin of each burst, back at its end and at each leaf that the forward thread runs."""
     rows = [thread.rows[thread.rows >= 0] for thread in draft.threads]
     bursts, refuted = find_bursts(draft.table, rows, draft.main)
-    src, dst, lags, waits = [], [], [], []
+    given_to: list[tuple[int, int]] = []
+    given_back: list[tuple[int, int]] = []
+    waits = []
     for burst in bursts:
         main, worker = draft.threads[draft.main], draft.threads[burst.thread]
         given = _node_starting_at(main, burst.start_ns)
         taken = _node_starting_at(worker, burst.start_ns)
         if given is None or taken is None or given == main.first_node:
+            refuted += 1
             continue
-        src.append(given - 1)
-        dst.append(taken)
-        lags.append(0)
+        given_to.append((given - 1, taken))
         if taken > worker.first_node:
             waits.append((taken - 1, 0))
         for node, time_ns in _resumptions(draft, main, burst):
-            src.append(worker.node_ending_by(time_ns))
-            dst.append(node)
-            lags.append(1)
+            given_back.append((worker.node_ending_by(time_ns), node))
             waits.append((node - 1, 0))
-    handed = np.array(lags, np.int64) == 0
-    edges = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, src, dst)
-    edges.lag_ns[handed] = 0
-    return found(edges, waits, refuted)
+    # The forward thread's gap is cut where the burst begins, so that no lag is left there.
+    there = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, *_columns(given_to), lag_ns=0)
+    back = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, *_columns(given_back))
+    return found(concat_edges([there, back]), waits, refuted)
+
+
+def _columns(pairs: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def _progress(table: EventTable, rows: Int64s, codes: Int64s) -> Int64s:

@@ -66,8 +66,11 @@ def _members(draft: RankDraft) -> list[_Member]:
 
 
 def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
+    """True where each participant is here once. Point-to-point work without a recorded group cannot say who they are."""
+    if all(m.recorded.name == "send_recv" for m in group) and group[0].recorded.group_size is None:
+        return False
     expected = _expected_size(job, key, group)
-    return expected is not None and len(group) >= expected and len({m.draft.index for m in group}) == len(group)
+    return expected is not None and len(group) == expected and len({m.draft.index for m in group}) == len(group)
 
 
 def _expected_size(job: Job, key: CollectiveKey, group: list[_Member]) -> int | None:

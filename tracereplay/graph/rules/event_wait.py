@@ -64,27 +64,21 @@ def _pairs(draft: RankDraft, program: list[int], codes: Int64s) -> tuple[set[tup
     counts = Counter(np.searchsorted(called, waits, side="right").tolist())
     good: set[tuple[int, int]] = set()
     refuted = 0
-    for after, wanted in counts.items():
-        if after == launched.size:
-            continue
-        consumer = int(launched[after])
-        for place in _last_on_other_queues(work.queue[launched[: after + 1]], wanted):
-            producer = int(launched[place])
+    last: dict[int, int] = {}  # the last launch on each queue so far, in the order of these launches
+    for place, consumer in enumerate(launched.tolist()):
+        queue = int(work.queue[consumer])
+        for producer in _last_on_other_queues(last, queue, counts.get(place, 0)):
             if work.end_ns[producer] <= work.start_ns[consumer]:
                 good.add((producer, consumer))
             else:
                 refuted += 1
+        last.pop(queue, None)
+        last[queue] = consumer
     return good, refuted
 
 
-def _last_on_other_queues(queues: Int64s, wanted: int) -> list[int]:
-    """Places of the last launches before the final one on other queues than its, one a queue, latest first."""
-    places: list[int] = []
-    seen = {int(queues[-1])}
-    for place in range(queues.size - 2, -1, -1):
-        if len(places) == wanted:
-            break
-        if int(queues[place]) not in seen:
-            seen.add(int(queues[place]))
-            places.append(place)
-    return places
+def _last_on_other_queues(last: dict[int, int], queue: int, wanted: int) -> list[int]:
+    """The last launches on the ``wanted`` other queues that were launched on most recently."""
+    if not wanted:
+        return []
+    return [work for other, work in reversed(last.items()) if other != queue][:wanted]

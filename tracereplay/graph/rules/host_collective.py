@@ -29,8 +29,8 @@ _CALL = re.compile(r"^c10d::")
 # Bodies of compute: ATen operators and the C++ autograd nodes, whose names end in a digit (MmBackward0).
 _COMPUTE_BODY = re.compile(r"^(aten|fbgemm|torchvision|quantized)::|Backward\d+$")
 _STEP_NUMBER = re.compile(r"(?<=^ProfilerStep)#\d+$")
-# A thread resumes within the wake-up time of the end it waited for: half a millisecond covers a wake-up on an
-# oversubscribed machine (0.1-0.4 ms measured with two ranks on two cores), a tenth of the wait covers longer ones.
+# A thread resumes within the wake-up time of the end it waited for: half a millisecond covers a wake-up where threads
+# compete for cores (0.1-0.4 ms in sample_traces/), a tenth of the wait covers longer ones.
 _RESUME_NS = 500_000
 _RESUME_SHARE = 10
 
@@ -121,7 +121,7 @@ def _occurrences(draft: RankDraft) -> list[tuple[tuple[str, int], _Occurrence]]:
         kind = collective_of(table.name_of(int(work.row[w]))) or ""
         key = (kind, seen[step, kind])
         seen[step, kind] += 1
-        until = _segment_at(thread, draft.marks.whole[step - 1].end_ns)
+        until = _segment_at(thread, draft.marks.whole[max(step - 1, 0)].end_ns)
         after = int(thread.tiling.end_boundary[position])
         backward = _inside(draft, thread, position, engine)
         found_here.append((key, _Occurrence(draft, int(w), thread, after, until, int(work.end_ns[w]), backward)))

@@ -21,6 +21,7 @@ from tracereplay.graph.tiling import Int64s
 
 _DEVICE_CALL = re.compile(r"^(cudaDeviceSynchronize|hipDeviceSynchronize|cuCtxSynchronize)")
 _QUEUE_CALL = re.compile(r"^(cuda|hip|cu)(Stream|Event)Synchronize")
+_EVENT_CALL = re.compile(r"^(cuda|hip|cu)EventSynchronize")
 _SILENT_CALL = re.compile(
     r"^(cudaFree|cudaMalloc|cudaHostAlloc|cudaHostRegister|hipFree|hipMalloc|hipHostMalloc|cuModuleLoad|hipModuleLoad)"
 )
@@ -49,9 +50,19 @@ class _Queue:
     work: Int64s
     enqueued_ns: Int64s
 
+    end_ns: Int64s
+
     def last_before(self, time_ns: int) -> int | None:
+        """The last work that was enqueued before a time."""
         position = int(np.searchsorted(self.enqueued_ns, time_ns, side="left"))
         return int(self.work[position - 1]) if position else None
+
+    def last_ending(self, enqueued_by_ns: int, since_ns: int, until_ns: int) -> int | None:
+        """The last work that was enqueued before a time and ended within (since, until]."""
+        position = int(np.searchsorted(self.enqueued_ns, enqueued_by_ns, side="left"))
+        ends = self.end_ns[:position]
+        inside = np.flatnonzero((ends > since_ns) & (ends <= until_ns))
+        return int(self.work[inside[-1]]) if inside.size else None
 
 
 def sync(draft: RankDraft) -> Found:
@@ -81,7 +92,7 @@ def _queues(draft: RankDraft) -> list[_Queue]:
     for queue in np.unique(work.queue[~work.on_host]):
         members = np.flatnonzero(work.queue == queue)
         members = members[np.argsort(enqueued[members], kind="stable")]
-        queues.append(_Queue(members, enqueued[members]))
+        queues.append(_Queue(members, enqueued[members], work.end_ns[members]))
     return queues
 
 
@@ -110,6 +121,9 @@ def _awaited(draft: RankDraft, call: _Call, queues: list[_Queue]) -> list[int]:
     last = [w for queue in queues if (w := queue.last_before(call.start_ns)) is not None]
     if _DEVICE_CALL.match(call.name):
         return last
+    if _EVENT_CALL.match(call.name):
+        # An event lies after some earlier work of its queue, not after the last.
+        last = [w for q in queues if (w := q.last_ending(call.start_ns, call.start_ns, call.end_ns)) is not None]
     inside = [w for w in last if call.start_ns < work.end_ns[w] <= call.end_ns]
     latest = max(inside, key=lambda w: int(work.end_ns[w]), default=None)
     if _SILENT_CALL.match(call.name):
