@@ -70,15 +70,26 @@ def read_manifest(path: Path) -> Manifest:
         TraceError: the file is missing, is not JSON, or does not fit the schema; the message names the field.
     """
     try:
-        return Manifest.model_validate(json.loads(path.read_bytes()))
+        fields = json.loads(path.read_bytes())
     except OSError as error:
         raise TraceError(f"cannot read the manifest ({error.strerror})", where=str(path)) from error
+    except ValueError as error:
+        raise TraceError(f"not JSON ({error})", where=str(path)) from error
+    return manifest_of(fields, str(path))
+
+
+def manifest_of(fields: object, where: str) -> Manifest:
+    """The manifest that parsed JSON holds; ``where`` names its file.
+
+    Raises:
+        TraceError: it does not fit the schema; the message names the field.
+    """
+    try:
+        return Manifest.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise TraceError(f"not a manifest: field {field!r}: {first['msg']}", where=str(path)) from error
-    except ValueError as error:
-        raise TraceError(f"not JSON ({error})", where=str(path)) from error
+        raise TraceError(f"not a manifest: field {field!r}: {first['msg']}", where=where) from error
 
 
 def write_manifest(manifest: Manifest, path: Path) -> None:

@@ -80,8 +80,9 @@ def simulate(phases: list[Phase], entries: list[int], base_us: int = 1_000_000) 
         if phase.collective is not None:
             _collect(ranks, phase.collective, phase.transfer_us)
     for rank in ranks:
-        end = max(rank.now, *rank.free.values()) + 5
-        rank.trace.step(1, rank.start, end - rank.start)
+        # Programs that end a step when the device has drained say so by a call: a wait that no call shows is host time.
+        rank.act(Action("sync", 5, 0))
+        rank.trace.step(1, rank.start, rank.now - rank.start)
     return [rank.trace for rank in ranks]
 
 

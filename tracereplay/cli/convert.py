@@ -37,7 +37,7 @@ def convert(  # noqa: PLR0913, PLR0917 - typer reads a command's options from it
     job = load_unaligned(request(paths, ranks, None, Beside(manifest, None, None, strict, no_cache=True)))
     tables = [(anonymized(t.table) if anonymize else t.table, t.rank) for t in job.ranks]
     shown = job.manifest if job.manifest is None or not anonymize else anonymized_manifest(job.manifest)
-    record = None if shown is None else shown.model_dump_json(by_alias=True, indent=2) + "\n"
+    record = None if shown is None else shown.model_dump(mode="json", by_alias=True)
     write_job(tables, output, force=force, manifest=record)
     written = [(t.rank, len(t.table), size) for t, size in zip(job.ranks, stored_bytes(output), strict=True)]
     if as_json:

@@ -267,7 +267,7 @@ def _from_shapes(sources: list[dict[str, Any]]) -> tuple[int | None, str | None]
             continue
         kind = str(types[0])
         listed = isinstance(dims[0], list) and bool(dims[0]) and isinstance(dims[0][0], list)
-        dtype = _list_type(types) if kind in ("TensorList", "GenericList") else kind
+        dtype = _list_type(types) if kind == "TensorList" else kind
         count = elements_of(dims[0])
         if count is not None and (listed or kind.lower() in _WIDTHS):
             return count, dtype

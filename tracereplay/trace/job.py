@@ -20,7 +20,7 @@ from tracereplay.trace.execution import attach, read_execution_trace
 from tracereplay.trace.kineto import read_kineto
 from tracereplay.trace.rules import read_rules
 from tracereplay.trace.steps import find_steps
-from tracereplay.trace.store import read_job_directory
+from tracereplay.trace.store import read_job_directory, read_job_manifest
 from tracereplay.trace.table import EventTable
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ def _read_all(paths: Sequence[str], extras: Extras) -> tuple[list[EventTable], "
     rest = [path for path, part in zip(paths, stored, strict=True) if part is None]
     files = find_trace_files(rest) if rest else []
     record = _manifest_for([*files, *(Path(path) / _MANIFEST for path in paths)], extras.manifest)
+    if record is None:
+        record = next((m for path in paths if (m := _stored_manifest(Path(path))) is not None), None)
     return [*tables, *read_tables(files, extras)], record
 
 
@@ -284,6 +286,16 @@ def _manifest_for(files: list[Path], given: Path | None) -> "Manifest | None":
     from tracereplay.manifest import read_manifest  # noqa: PLC0415 - pydantic's 0.1 s only where there is a manifest
 
     return read_manifest(path)
+
+
+def _stored_manifest(folder: Path) -> "Manifest | None":
+    """The manifest in a job directory."""
+    fields = read_job_manifest(folder)
+    if fields is None:
+        return None
+    from tracereplay.manifest import manifest_of  # noqa: PLC0415 - pydantic's 0.1 s only where there is a manifest
+
+    return manifest_of(fields, str(folder))
 
 
 def _identify(table: EventTable, manifest: "Manifest | None") -> RankTrace:

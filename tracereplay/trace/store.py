@@ -6,10 +6,12 @@ rank with the hash of its source) beside one such file a rank. Everything is wri
 when whole: a reader never sees half of it, and of two writers the last one wins.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
+import re
 import secrets
 import tempfile
 import time
@@ -27,8 +29,9 @@ from tracereplay.trace.table import Device, EventTable, Group, Header, Quality
 
 JOB_FILE = "job.json"
 JOB_SCHEMA = "tracereplay/job"
-_MANIFEST_FILE = "manifest.json"
 _LOCK_FILE = ".lock"
+# Names that writers give: ranks, and the scratch files that become ranks or the index.
+_OURS = re.compile(r"^(\.?(rank\d+|unranked\d+)-[0-9a-f]{8}\.parquet.*|\.job\.json\..*)$")
 _ABANDONED_S = 3600
 _META_KEY = b"tracereplay"
 _HASH_BLOCK = 1 << 20
@@ -43,7 +46,11 @@ class StoredText:
 
     def load(self) -> pa.ChunkedArray:
         """The text column."""
-        return pq.read_table(self.path, columns=["text"]).column("text")
+        try:
+            return pq.read_table(self.path, columns=["text"]).column("text")
+        except (OSError, pa.ArrowException) as error:
+            what = "the stored trace was replaced or removed while it was read"
+            raise TraceError(what, where=str(self.path), hint="run the command again") from error
 
 
 def content_hash(path: Path) -> str:
@@ -108,11 +115,10 @@ def read_table(path: Path, *, source: str | None = None) -> EventTable:
 
 
 def write_job(
-    tables: Sequence[tuple[EventTable, int | None]], target: Path, *, force: bool, manifest: str | None = None
+    tables: Sequence[tuple[EventTable, int | None]], target: Path, *, force: bool, manifest: dict[str, Any] | None = None
 ) -> None:
-    """Write a job directory. Ranks go to files of fresh names; ``job.json``, which names them, is replaced last, so that a
-    reader finds the old job or the new one. Of two writers at once the last one wins. ``manifest`` is the text of the
-    recording's manifest, which says where the ranks ran.
+    """Write a job directory. Ranks go to files of fresh names; ``job.json``, which names them and holds the recording's
+    manifest, is replaced last, so that a reader finds the old job or the new one. Of two writers at once the last one wins.
 
     Raises:
         UsageError: the target exists and ``force`` is not given, or it cannot be written.
@@ -120,16 +126,18 @@ def write_job(
     if target.exists() and not force:
         raise UsageError("exists already", where=str(target), hint="choose another --output or pass --force")
     written: list[Path] = []
+    fresh = not target.exists()
     try:
         target.mkdir(parents=True, exist_ok=True)
         index = _fill(target, tables, written)
-        _publish(target, index, manifest)
+        _publish(target, json.dumps(index | {"manifest": manifest}, indent=2) + "\n")
     except OSError as error:
         for file in written:
             file.unlink(missing_ok=True)
-        raise UsageError(
-            f"cannot write ({error.strerror or error})", where=str(target), hint="free space or choose another --output"
-        ) from error
+        if fresh:
+            _remove_if_empty(target)
+        what = f"cannot write ({error.strerror or type(error).__name__})"
+        raise UsageError(what, where=str(target), hint="free space or choose another --output") from error
 
 
 def read_job_directory(folder: Path) -> list[EventTable] | None:
@@ -150,6 +158,15 @@ def read_job_directory(folder: Path) -> list[EventTable] | None:
     except FileNotFoundError as error:
         what = f"a damaged job directory: {error.filename or 'a file that it names'} is missing"
         raise TraceError(what, where=str(index), hint="convert the traces again") from error
+
+
+def read_job_manifest(folder: Path) -> dict[str, Any] | None:
+    """The recording's manifest in a job directory; None where there is none."""
+    try:
+        manifest = json.loads((folder / JOB_FILE).read_bytes()).get("manifest")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return manifest if isinstance(manifest, dict) else None
 
 
 def _read_ranks(index: Path) -> list[EventTable]:
@@ -173,7 +190,7 @@ def stored_bytes(folder: Path) -> list[int]:
     return [(folder / row["file"]).stat().st_size for row in entry["ranks"]]
 
 
-def _fill(folder: Path, tables: Sequence[tuple[EventTable, int | None]], written: list[Path]) -> str:
+def _fill(folder: Path, tables: Sequence[tuple[EventTable, int | None]], written: list[Path]) -> dict[str, Any]:
     """Write every rank's file and return the index that names them; ``written`` is told of each file."""
     mark = secrets.token_hex(4)
     rows = []
@@ -184,30 +201,29 @@ def _fill(folder: Path, tables: Sequence[tuple[EventTable, int | None]], written
         source = Path(table.path)
         digest = content_hash(source) if source.is_file() else None
         rows.append({"file": file.name, "rank": rank, "source": source.name, "hash": digest, "events": len(table)})
-    return json.dumps({"schema": f"{JOB_SCHEMA}/{SCHEMA_NUMBER}", "ranks": rows}, indent=2) + "\n"
+    return {"schema": f"{JOB_SCHEMA}/{SCHEMA_NUMBER}", "ranks": rows}
 
 
-def _publish(folder: Path, index: str, manifest: str | None) -> None:
-    """Make an index the folder's, and remove the files of the one before and what killed writers left long ago."""
+def _publish(folder: Path, index: str) -> None:
+    """Make an index the folder's; then remove the files of the one before and what killed writers left long ago."""
     with (folder / _LOCK_FILE).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when a writer dies
         before = _named_by(folder / JOB_FILE)
-        if manifest is None:
-            (folder / _MANIFEST_FILE).unlink(missing_ok=True)
-        else:
-            _put_text(folder / _MANIFEST_FILE, manifest)
-        _put_text(folder / JOB_FILE, index)
+        scratch = folder / f".{JOB_FILE}.{secrets.token_hex(4)}"
+        scratch.write_text(index, encoding="utf-8")
+        scratch.replace(folder / JOB_FILE)
         now = _named_by(folder / JOB_FILE)
-        for file in folder.iterdir():
-            stale = file.name in before or (_is_ours(file) and _is_abandoned(file))
-            if stale and file.name not in now:
-                file.unlink(missing_ok=True)
+        for file in list(folder.iterdir()):
+            if file.name in before - now or (_OURS.match(file.name) and file.name not in now and _is_abandoned(file)):
+                # The job is whole already: what cannot be removed stays.
+                with contextlib.suppress(OSError):
+                    file.unlink()
 
 
-def _put_text(file: Path, text: str) -> None:
-    scratch = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(file)
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        (folder / _LOCK_FILE).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _named_by(index: Path) -> set[str]:
@@ -222,10 +238,6 @@ def _is_abandoned(file: Path) -> bool:
         return file.stat().st_mtime < time.time() - _ABANDONED_S
     except OSError:
         return False  # its writer has just renamed or removed it
-
-
-def _is_ours(file: Path) -> bool:
-    return file.suffix == ".parquet" or (file.name.startswith(".") and file.name != _LOCK_FILE)
 
 
 def _header(fields: dict[str, Any]) -> Header:
