@@ -200,16 +200,18 @@ def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:
     """The edges without those that close a circle, and how many were dropped.
 
     Edges that run with the recorded time cannot close a circle except among tasks of no length at one instant; so edges
-    that run against it are dropped first, and only where there is a circle.
+    that run against it are dropped first, and only between tasks that lie both behind a circle and before one.
     """
     kept = np.ones(len(edges), np.bool_)
     for against in (nodes.start_ns[edges.dst] < nodes.start_ns[edges.src], edges.kind != EdgeKind.THREAD_ORDER):
-        order = topological_order(len(nodes), edges.src[kept], edges.dst[kept])
-        if order.size == len(nodes):
+        src, dst = edges.src[kept], edges.dst[kept]
+        forward = topological_order(len(nodes), src, dst)
+        if forward.size == len(nodes):
             break
-        stuck = np.ones(len(nodes), np.bool_)
-        stuck[order] = False
-        kept &= ~(against & stuck[edges.dst] & stuck[edges.src])
+        circular = np.ones(len(nodes), np.bool_)
+        circular[forward] = False
+        circular[topological_order(len(nodes), dst, src)] = False
+        kept &= ~(against & circular[edges.dst] & circular[edges.src])
     picked = Edges(
         edges.src[kept],
         edges.dst[kept],
