@@ -23,7 +23,7 @@ TRACEINSIGHT_ENV = .venv-traceinsight
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
 
-demo: $(DEMO_ENV)/.installed ## install without torch, then replay the sample job and ask three questions of it
+demo: $(DEMO_ENV)/.installed ## install without torch, then replay the sample job and ask four questions of it
 	@printf '\n== What did the job record? (tracereplay info)\n\n'
 	@$(DEMO_ENV)/bin/tracereplay info $(SAMPLE)
 	@printf '\n== Does a replay on the recorded hardware give the recorded step back? (tracereplay replay)\n\n'

@@ -145,7 +145,10 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
     mine = [t for t in times if t.number == chosen]
     longest = max(mine, key=lambda t: t.dur_ns)
     path = _path_of(graph, schedule)
-    pieces = _walk(path, _last_node(graph, schedule, longest), longest.start_ns, longest.end_ns)
+    last = _last_node(graph, schedule, longest)
+    pieces = [] if last is None else _walk(path, last, longest.start_ns, longest.end_ns)
+    if last is None and longest.dur_ns:
+        pieces = [_Piece("unexplained", longest.start_ns, longest.end_ns, -1)]
     totals: Counter[str] = Counter()
     for piece in pieces:
         totals[piece.part] += piece.end_ns - piece.start_ns
@@ -166,15 +169,15 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
     )
 
 
-def _last_node(graph: DependencyGraph, schedule: Schedule, longest: StepTime) -> int:
-    """The task that starts where a step ends, or the work that drained last if that ends later."""
+def _last_node(graph: DependencyGraph, schedule: Schedule, longest: StepTime) -> int | None:
+    """The task that starts where a step ends, or the work that drained last if that ends later; None where neither is."""
     span = next(s for s in graph.steps if s.rank == longest.rank and s.number == longest.number)
     if span.first_node >= 0 and schedule.start_ns[span.last_node + 1] >= longest.end_ns:
         return span.last_node + 1
     index = [s.number for s in graph.steps if s.rank == longest.rank].index(longest.number)
     nodes = graph.nodes
     mine = np.flatnonzero((nodes.rank == longest.rank) & (nodes.step == index) & (nodes.kind != NodeKind.HOST))
-    return int(mine[np.argmax(schedule.end_ns[mine])])
+    return int(mine[np.argmax(schedule.end_ns[mine])]) if mine.size else None
 
 
 def _walk(path: _Path, node: int, start_ns: int, end_ns: int) -> list[_Piece]:
@@ -198,6 +201,10 @@ def _walk(path: _Path, node: int, start_ns: int, end_ns: int) -> list[_Piece]:
         bound = int(schedule.start_ns[source] if graph.edges.from_start[edge] else schedule.end_ns[source])
         part = _LAG_PART[EdgeKind(graph.edges.kind[edge])]
         overlapped = graph.edges.from_start[edge] and graph.edges.kind[edge] == EdgeKind.STREAM_ORDER
+        if overlapped and graph.nodes.kind[source] == NodeKind.ARRIVAL:
+            source = _transfer_beside(path, source, upper)
+            bound = int(schedule.start_ns[source])
+            overlapped = graph.nodes.kind[source] == NodeKind.TRANSFER
         if overlapped:
             # The next kernel started while this one ran: until then the time is this one's.
             upper = _add(pieces, _Piece(_part_of(graph, source), bound, upper, source, own=True), start_ns)
@@ -207,6 +214,15 @@ def _walk(path: _Path, node: int, start_ns: int, end_ns: int) -> list[_Piece]:
         upper = _add(pieces, _Piece(part, bound, upper, node), start_ns)
         node = source
     return pieces
+
+
+def _transfer_beside(path: _Path, arrival: int, time_ns: int) -> int:
+    """The transfer that follows an arrival where it had begun by then; else the arrival."""
+    nodes, number = path.graph.nodes, int(path.graph.nodes.collective[arrival])
+    for transfer in path.graph.collectives[number].transfers if number >= 0 else ():
+        if nodes.rank[transfer] == nodes.rank[arrival] and path.schedule.start_ns[transfer] < time_ns:
+            return transfer
+    return arrival
 
 
 def _add(pieces: list[_Piece], piece: _Piece, start_ns: int) -> int:

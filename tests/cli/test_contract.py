@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 import typer
 
 from tests.fakes.kineto import TraceFile
+from tracereplay.cli.load import note
 from tracereplay.cli.main import main
 
 VERBS = (["info"], ["replay"], ["whatif", "--scale", "host=0.5x"], ["attribute"])
@@ -177,6 +181,48 @@ def test_strict_refuses_a_trace_that_needs_a_repair(tmp_path: Path, capsys: pyte
     assert "invalid_times" in capsys.readouterr().err
 
 
+def test_strict_accepts_work_that_starts_before_its_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = TraceFile(0, 1).step(1, 0, 100).call("cudaLaunchKernel", 10, 5, 1).kernel("gemm", 8, 30, 7, 1)
+
+    status = main(["info", str(trace.write(tmp_path)), "--strict"])
+
+    assert (status, "1 starts before their launch" in capsys.readouterr().out) == (0, True)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda v: v[0])
+def test_notes_go_to_stderr_and_stdout_holds_only_the_result(
+    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = TraceFile(0, 2).step(1, 0, 100).op("aten::mm", 1, 50).write(tmp_path)
+
+    status = main([*verb, str(path)])
+
+    shown = capsys.readouterr()
+    assert status == 0
+    assert "note: 1 of 2 ranks are missing: 1\n" in shown.err
+    assert all(line.startswith("note: ") for line in shown.err.splitlines())
+    assert shown.out
+    assert "note: " not in shown.out
+    assert "missing" not in shown.out
+
+
+def test_convert_s_notes_go_to_stderr_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = TraceFile(0, 2).step(1, 0, 100).op("aten::mm", 1, 50).write(tmp_path)
+
+    status = main(["convert", str(path), "--output", str(tmp_path / "job")])
+
+    shown = capsys.readouterr()
+    assert (status, shown.err) == (0, "note: 1 of 2 ranks are missing: 1\n")
+    assert shown.out.startswith(f"wrote {tmp_path / 'job'}\n")
+    assert "note: " not in shown.out
+
+
+def test_each_note_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    note(["one", "two"])
+
+    assert capsys.readouterr() == ("", "note: one\nnote: two\n")
+
+
 def test_a_cut_file_gives_its_whole_events_with_a_note_unless_that_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -189,5 +235,41 @@ def test_a_cut_file_gives_its_whole_events_with_a_note_unless_that_is_refused(
     strict = main(["info", str(path), "--strict"])
 
     assert (tolerant, strict) == (0, 3)
-    assert "note: rank0.json.gz is truncated: truncated gzip stream" in shown.out
+    assert "note: rank0.json.gz is truncated: truncated gzip stream" in shown.err
+    assert "note: " not in shown.out
     assert "truncated gzip stream" in one_line(capsys.readouterr())
+
+
+def test_ranks_that_are_not_there_are_named(sample: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", sample, "--ranks", "0,1,7"]) == 0
+
+    assert "note: asked for ranks that are not there: 7\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--ranks", "0-99999999999"], ["--steps", "0:99999999999"], ["--ranks", "٣"]])
+def test_ranges_that_no_job_has_are_refused(sample: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", sample, *words]) == 2
+
+    assert words[0] in one_line(capsys.readouterr())
+
+
+def test_output_that_nobody_reads_or_nothing_takes(sample: str) -> None:
+    program = [sys.executable, "-c", "from tracereplay.cli.main import run; run()", "replay", sample, "--json"]
+    read, write = os.pipe()
+    os.close(read)
+    gone = subprocess.run(program, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        refused = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (gone.returncode, gone.stderr) == (0, "")
+    assert refused.returncode == 2
+    assert refused.stderr == ("tracereplay: cannot write to standard output (No space left on device); give --output a file\n")
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(sample: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+
+    assert main(["replay", sample, "--output", str(tmp_path / "taken")]) == 2
+
+    assert [p.name for p in tmp_path.iterdir()] == ["taken"]

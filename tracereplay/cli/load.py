@@ -1,6 +1,8 @@
 """Read and build for a verb: in, a request; out, a job or its graph."""
 
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,6 +93,20 @@ def note(warnings: Sequence[str]) -> None:
         sys.stderr.write(f"note: {warning}\n")
 
 
+def _print(text: str) -> None:
+    if sys.stdout is None:
+        raise UsageError("standard output is closed", hint="give --output a file")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # Nothing may be flushed there any more, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return  # the reader of our output has gone (head, less): nothing is wrong
+        raise UsageError(f"cannot write to standard output ({error.strerror})", hint="give --output a file") from error
+
+
 def write(text: str, output: Path | None) -> None:
     """Print a result, or write it to a file.
 
@@ -98,9 +114,12 @@ def write(text: str, output: Path | None) -> None:
         UsageError: the file cannot be written.
     """
     if output is None:
-        sys.stdout.write(text)
+        _print(text)
         return
     try:
-        output.write_text(text, encoding="utf-8")
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=output.parent) as folder:
+            draft = Path(folder) / "draft"
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(output)
     except OSError as error:
         raise UsageError(f"cannot write ({error.strerror})", where=str(output), hint="give --output another place") from error

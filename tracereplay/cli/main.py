@@ -1,6 +1,5 @@
 """The program: verbs, and the one place where errors become a line and an exit code."""
 
-import os
 import sys
 import traceback
 from typing import Annotated
@@ -53,10 +52,6 @@ def main(arguments: list[str], program: typer.Typer = app) -> int:
         return _fail(error.line(), error.exit_code, debug)
     except typer.Abort:
         return _fail("interrupted", 130, debug)
-    except BrokenPipeError:
-        # The reader of our output has gone (head, less): nothing is wrong, and nothing may be flushed any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
     except Exception as error:  # noqa: BLE001 - the boundary: whatever escapes is our fault and says so
         if isinstance(error, _CLICK_ERROR):
             return _fail(f"{_message(error)}; see `tracereplay --help`", ExitCode.USAGE, debug)

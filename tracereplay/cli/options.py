@@ -1,5 +1,6 @@
 """Options that every verb shares, and what they make: in, words of the command line; out, a request to read."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +25,9 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Read the files themse
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Output = Annotated[Path | None, typer.Option("--output", help="Write there instead of to standard output.")]
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_MOST_NUMBERS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +75,22 @@ def request(paths: list[str], ranks: str | None, steps: str | None, beside: Besi
     )
 
 
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
 def _numbers(option: str, text: str | None, dash: str) -> frozenset[int] | None:
     if text is None:
         return None
     numbers: set[int] = set()
     for part in text.split(","):
         first, separator, last = part.partition(dash)
-        if not first.strip().isdigit() or (separator and not last.strip().isdigit()):
+        if not _is_number(first) or (separator and not _is_number(last)):
             raise UsageError(f"{option} {text!r} is not a list of numbers", hint=f"write for example 0,3{dash}5")
-        numbers.update(range(int(first), int(last if separator else first) + 1))
+        span = range(int(first), int(last if separator else first) + 1)
+        if len(span) > _MOST_NUMBERS:
+            raise UsageError(f"{option} {text!r} names more than {_MOST_NUMBERS:,} numbers", hint="give a smaller range")
+        numbers.update(span)
     if not numbers:
         raise UsageError(f"{option} {text!r} names no number", hint=f"write the smaller number before {dash!r}")
     return frozenset(numbers)

@@ -6,6 +6,8 @@ order. A rule never sees another rule's edges.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -294,10 +296,15 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     warnings = list(job.warnings)
     unsplit = [c for c in parts.collectives if c.transfer_ns is None]
     if unsplit:
-        missing = ", ".join(str(r) for r in job.ranks_missing[:16]) or "unknown"
-        warnings.append(
-            f"{len(unsplit)} collectives cannot be split into waiting and transfer: add the missing ranks ({missing})"
+        missing = ", ".join(str(r) for r in job.ranks_missing[:16])
+        advice = (
+            f"add the missing ranks ({missing})" if missing else "the ranks recorded different participants, counts or order"
         )
+        warnings.append(f"{len(unsplit)} collectives cannot be split into waiting and transfer: {advice}")
+    overlapping = [d for d in parts.drafts if any(a.end_ns > b.start_ns for a, b in pairwise(d.marks.whole))]
+    if overlapping:
+        files = ", ".join(Path(d.table.path).name for d in overlapping[:4])
+        warnings.append(f"steps overlap in {files}: a step is replayed up to where the next one begins on its thread")
     hosts = {t.host for t in job.ranks}
     if len(job.ranks) > 1 and hosts == {None}:
         warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")

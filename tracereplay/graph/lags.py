@@ -76,7 +76,7 @@ def residue_tail(nodes: Nodes) -> Int64s:
     groups = population(nodes)
     limits = np.zeros(len(nodes), np.int64)
     order = np.argsort(groups, kind="stable")
-    for part in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+    for part in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if order.size else ():
         limits[part] = max(int(np.percentile(nodes.residue_ns[part], _TAIL_PERCENTILE)), 0)
     return limits
 

@@ -33,13 +33,14 @@ class _Queued:
 
 @dataclass(frozen=True, slots=True)
 class _TilingPlan:
-    """Rows of each host thread, which is the main one, extra cut points by thread, the window."""
+    """Rows of each host thread, which is the main one and until when it is tiled, extra cut points by thread, the window."""
 
     hosts: dict[tuple[int, int], Int64s]
     main: int
     cuts: dict[int, list[int]]
     low_ns: int
     high_ns: int
+    main_high_ns: int
 
 
 def lay_out(index: int, table: EventTable, first_node: int, steps: frozenset[int] | None) -> RankDraft:
@@ -55,7 +56,9 @@ def lay_out(index: int, table: EventTable, first_node: int, steps: frozenset[int
     hosts = {key: rows for key, rows in spans.items() if key not in communication}
     main = _main_thread(table, hosts, marks)
     cuts = autograd.cut_points(table, list(hosts.values()), main)
-    plan = _TilingPlan(hosts, main, cuts, low, high)
+    # Without marks nothing says that the host stayed in the step after its last event while device work went on.
+    main_high = high if marks.marked else _last_end(table, hosts, high)
+    plan = _TilingPlan(hosts, main, cuts, low, high, main_high)
     threads, next_node = _tile_threads(table, plan, first_node)
     queued = _concat([_device_work(table, low, high), _host_work(table, [spans[k] for k in communication])])
     return RankDraft(
@@ -104,6 +107,12 @@ def _main_thread(table: EventTable, hosts: dict[tuple[int, int], Int64s], marks:
     return int(np.argmax([rows.size for rows in hosts.values()])) if keys else -1
 
 
+def _last_end(table: EventTable, hosts: dict[tuple[int, int], Int64s], high: int) -> int:
+    """When the last host event ends, at most ``high``."""
+    rows = np.concatenate(list(hosts.values())) if hosts else np.empty(0, np.int64)
+    return min(high, int((table.column("ts_ns")[rows] + table.column("dur_ns")[rows]).max(initial=0))) if rows.size else high
+
+
 def _tile_threads(table: EventTable, plan: _TilingPlan, first_node: int) -> tuple[tuple[HostThread, ...], int]:
     pids, tids = table.dictionary("pid"), table.dictionary("tid")
     threads = []
@@ -116,7 +125,7 @@ def _tile_threads(table: EventTable, plan: _TilingPlan, first_node: int) -> tupl
         starts, ends = np.concatenate([starts, points]), np.concatenate([ends, points])
         order = np.lexsort((-ends, starts))
         low = plan.low_ns if number == plan.main else max(plan.low_ns, int(starts.min()))
-        high = plan.high_ns if number == plan.main else min(plan.high_ns, int(ends.max()))
+        high = plan.main_high_ns if number == plan.main else min(plan.high_ns, int(ends.max()))
         tiling = tile(starts[order], ends[order], low, max(low, high))
         threads.append(HostThread(pids[pid], tids[tid], rows[order], tiling, node))
         node += threads[-1].node_count

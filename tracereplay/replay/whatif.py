@@ -101,8 +101,9 @@ def apply(graph: DependencyGraph, changes: list[Change]) -> Scenario:
     """
     recorded = recorded_timing(graph)
     factors = _Factors(np.ones(len(graph)), np.ones(len(graph.edges)))
-    for change in changes:
-        _multiply(graph, change, factors)
+    with np.errstate(over="ignore", invalid="ignore"):  # too much for a float is refused below
+        for change in changes:
+            _multiply(graph, change, factors)
     unsplit = graph.nodes.kind == NodeKind.UNSPLIT
     touched = int(np.count_nonzero(unsplit & (factors.node != 1)))
     dur_ns = _scaled(recorded.dur_ns, factors.node)
@@ -228,7 +229,8 @@ def _spread_down(hit: Mask, parents: Int64s) -> Mask:
 
 
 def _scaled(values: Int64s, factors: npt.NDArray[np.float64]) -> Int64s:
-    scaled = np.rint(values * factors)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.rint(values * factors)
     if not np.abs(scaled).sum() < _LONGEST_JOB_NS:
         raise UsageError("a factor makes the job longer than 73 years", hint="give a smaller factor")
     return np.where(factors == 1, values, scaled.astype(np.int64))

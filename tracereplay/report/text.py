@@ -111,7 +111,8 @@ def prediction_text(prediction: Prediction, question: str) -> str:
         before, after = format_ns(prediction.baseline_steady_ns), format_ns(prediction.steady_ns)
         lines.append(f"from the end of a step to the end of the next: {before} → {after}")
     moved = [(n, f"{m.count:,}", format_ns(m.before_ns), format_ns(m.after_ns)) for n, m in prediction.moved.items()]
-    lines.append(_table(("moved (summed over ranks)", "count", "before", "after"), moved) if moved else "nothing moved")
+    header = ("moved, all ranks", "count", "before", "after")
+    lines.append(_table(header, moved) if moved else "nothing moved")
     rows = [(_rank(r.rank), format_ns(r.baseline_ns), format_ns(r.predicted_ns)) for r in _first(prediction.ranks)]
     lines.append(_table(("rank", "mean step now", "mean step then"), rows, len(prediction.ranks)))
     lines += [f"assumed: {text}" for text in prediction.assumed]

@@ -40,6 +40,9 @@ COLLECTIVE_NAMES = (
     "all_gather",
     "reduce_scatter",
     "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
     "send_recv",
     "barrier",
     "other",
@@ -63,7 +66,7 @@ _COLLECTIVE_SPELLINGS = (
 )
 
 _COMMUNICATION = re.compile(
-    r"nccl|rccl|oneccl|hccl::|^gloo:|c10d::|cross_device_reduce|allreduce_(one|two)shot|all_?reduce.*(one|two)_?shot",
+    r"nccl|rccl|oneccl|hccl::|^(gloo|mpi|ucc):|c10d::|cross_device_reduce|allreduce_(one|two)shot|all_?reduce.*(one|two)_?shot",
     re.I,
 )
 

@@ -138,6 +138,9 @@ def survey_job(
     kept = [trace for trace in traces if ranks is None or trace.rank in ranks]
     if not kept:
         raise TraceError(f"no trace of rank {sorted(ranks or ())}", where=", ".join(paths), hint="see `tracereplay info`")
+    absent = sorted((ranks or frozenset()) - {trace.rank for trace in kept if trace.rank is not None})
+    if absent:
+        notes.append(f"asked for ranks that are not there: {_listed(absent)}")
     world_size = _world_size(kept, record)
     conflicts = _conflicts(kept)
     aligned = kept if conflicts or not clocks else align(kept)
@@ -341,6 +344,9 @@ def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) 
     present = {t.rank for t in traces}
     missing = [r for r in range(world_size or 0) if r not in present]
     if missing:
-        shown = ", ".join(str(r) for r in missing[:16]) + (f" and {len(missing) - 16} more" if len(missing) > 16 else "")
-        warnings.append(f"{len(missing)} of {world_size} ranks are missing: {shown}")
+        warnings.append(f"{len(missing)} of {world_size} ranks are missing: {_listed(missing)}")
     return warnings
+
+
+def _listed(ranks: list[int]) -> str:
+    return ", ".join(str(r) for r in ranks[:16]) + (f" and {len(ranks) - 16} more" if len(ranks) > 16 else "")

@@ -8,7 +8,7 @@ import numpy as np
 from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES, Role
 from tracereplay.trace.table import EventTable
 
-_MARK = re.compile(r"^ProfilerStep#(\d+)$")
+_MARK = re.compile(r"^ProfilerStep#(\d{1,18})$")
 _MARK_ROLES = (Role.ANNOTATION, Role.CPU_OP)
 
 

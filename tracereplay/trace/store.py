@@ -131,11 +131,13 @@ def write_job(
         target.mkdir(parents=True, exist_ok=True)
         index = _fill(target, tables, written)
         _publish(target, json.dumps(index | {"manifest": manifest}, indent=2) + "\n")
-    except OSError as error:
+    except (OSError, TraceError) as error:
         for file in written:
             file.unlink(missing_ok=True)
         if fresh:
             _remove_if_empty(target)
+        if isinstance(error, TraceError):
+            raise
         what = f"cannot write ({error.strerror or type(error).__name__})"
         raise UsageError(what, where=str(target), hint="free space or choose another --output") from error
 

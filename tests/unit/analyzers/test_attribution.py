@@ -1,8 +1,9 @@
 from pathlib import Path
+from typing import Any
 
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
-from tests.fakes.workloads import ALL_REDUCE, late_kernel, late_peer
+from tests.fakes.workloads import ALL_REDUCE, LAUNCH, SYNC, late_kernel, late_peer
 from tracereplay.analyzers.attribution import Attribution, CollectiveRow, Part, Sensitivity, Wait, attribute
 
 
@@ -30,7 +31,13 @@ def test_the_parts_sum_to_the_step_of_the_longest_rank(tmp_path: Path) -> None:
 
 
 def test_the_path_is_given_by_class_of_work_too(tmp_path: Path) -> None:
-    assert attribute(graph_of(tmp_path, *late_peer())).by_class == {"host": 140_000, "collective": 60_000}
+    # 5 to wake up and 10 of the launch belong to no class.
+    assert attribute(graph_of(tmp_path, *late_peer())).by_class == {"host": 135_000, "collective": 50_000}
+
+
+def test_lags_and_unexplained_waits_belong_to_no_class(tmp_path: Path) -> None:
+    # Of 1,300 µs 10 are the launch's, 5 those of the wake-up and 1,000 unexplained.
+    assert attribute(graph_of(tmp_path, late_kernel())).by_class == {"host": 235_000, "gemm": 50_000}
 
 
 def test_a_wait_names_who_caused_it_and_by_what(tmp_path: Path) -> None:
@@ -38,6 +45,35 @@ def test_a_wait_names_who_caused_it_and_by_what(tmp_path: Path) -> None:
 
     # While rank 0 waits (20 to 70), rank 1 is 40 µs on its host and 10 in its launch.
     assert attribution.waits == (Wait(0, 1, "host", "all_reduce#0", 50_000),)
+
+
+def chain() -> tuple[TraceFile, TraceFile, TraceFile]:
+    """Rank 2 waits for rank 1 in their group's all-reduce, but rank 1 is late because it waited for rank 0 in theirs.
+
+    rank 0   |--------- host ---------|launch 60| |70 left 80|
+    rank 1   |launch 10|launch 15|  |20 left: waits 50 .. 80| |82 right 92|
+    rank 2   |launch 10|            |20 right: waits 62 ............... 92|
+    """
+    groups = {"left": [0, 1], "right": [1, 2]}
+    left: dict[str, Any] = {"Process Group Name": "left"}
+    right: dict[str, Any] = {"Process Group Name": "right"}
+    first, second, third = (TraceFile(r, 3, groups=groups, host_name="node0").step(1, 0, 200) for r in range(3))
+    first.call(LAUNCH, 60, 2, 1).kernel(ALL_REDUCE, 70, 10, 7, 1, **left)
+    second.call(LAUNCH, 10, 2, 1).kernel(ALL_REDUCE, 20, 60, 7, 1, **left)
+    second.call(LAUNCH, 15, 2, 2).kernel(ALL_REDUCE, 82, 10, 7, 2, **right)
+    third.call(LAUNCH, 10, 2, 1).kernel(ALL_REDUCE, 20, 72, 7, 1, **right)
+    return first, second, third
+
+
+def test_a_wait_names_the_rank_that_did_what_it_names_not_the_one_that_arrived_last(tmp_path: Path) -> None:
+    attribution = attribute(graph_of(tmp_path, *chain()))
+
+    # While rank 2 waits (20 to 82) for rank 1, rank 0 is 40 µs on its host, 10 in its launch, 10 in its transfer.
+    assert [(w.rank, w.caused_by_rank, w.cause, w.ns) for w in attribution.waits] == [
+        (2, 0, "host", 62_000),
+        (1, 0, "host", 50_000),
+    ]
+    assert [(row.group, row.last_rank) for row in attribution.collectives.rows] == [("left", 0), ("right", 1)]
 
 
 def test_collectives_are_summed_over_all_ranks(tmp_path: Path) -> None:
@@ -71,6 +107,47 @@ def test_what_lies_before_the_recording_of_a_late_rank_is_its_late_entry(tmp_pat
         "sync": 5_000,
     }
     assert attribution.waits == (Wait(0, 1, "before the recording", "all_reduce#0", 50_000),)
+
+
+def test_work_that_is_pinned_elsewhere_is_unexplained_and_no_late_entry(tmp_path: Path) -> None:
+    # Nothing recorded the launch of the kernel: why it started at 50 is not known.
+    trace = TraceFile(0, 1).step(1, 0, 200).kernel("gemm", 50, 100, 7).call("cudaDeviceSynchronize", 60, 95)
+
+    assert parts_of(attribute(graph_of(tmp_path, trace))) == {
+        "host": 45_000,
+        "gemm": 100_000,
+        "sync": 5_000,
+        "unexplained": 50_000,
+    }
+
+
+def test_a_second_step_is_entered_late_by_nobody(tmp_path: Path) -> None:
+    # Rank 1 enters its first step at 50, its second at 200 like rank 0: what lies before that is recorded.
+    first, second = late_peer(enters=50)
+    first.step(2, 200, 200).call(LAUNCH, 210, 5, 2).kernel(ALL_REDUCE, 220, 100, 7, 2).call(SYNC, 230, 95)
+    second.step(2, 200, 200).call(LAUNCH, 260, 5, 2).kernel(ALL_REDUCE, 270, 50, 7, 2).call(SYNC, 280, 45)
+    graph = graph_of(tmp_path, first, second)
+
+    assert "late_entry" in parts_of(attribute(graph, 1))
+    assert "late_entry" not in parts_of(attribute(graph, 2))
+    assert attribute(graph, 2).waits == (Wait(0, 1, "host", "all_reduce#0", 50_000),)
+
+
+def test_in_legal_overlap_the_time_until_the_next_kernel_starts_is_the_earlier_ones(tmp_path: Path) -> None:
+    # The matrix product runs from 20 to 40, its successor starts at 30 and ends at 60.
+    trace = TraceFile(0, 1).step(1, 0, 100).call(LAUNCH, 10, 2, 1).kernel("volta_sgemm", 20, 20, 7, 1)
+    trace.kernel("vectorized_elementwise_kernel", 30, 30, 7).call("cudaDeviceSynchronize", 40, 25)
+
+    attribution = attribute(graph_of(tmp_path, trace))
+
+    assert parts_of(attribution) == {
+        "host": 45_000,
+        "launch": 10_000,
+        "gemm": 10_000,
+        "elementwise": 30_000,
+        "sync": 5_000,
+    }
+    assert attribution.by_class == {"host": 45_000, "elementwise": 30_000, "gemm": 10_000}
 
 
 def test_a_start_that_nothing_explains_is_unexplained(tmp_path: Path) -> None:
@@ -139,3 +216,27 @@ def test_only_the_collectives_of_the_step_are_listed(tmp_path: Path) -> None:
     attribution = attribute(graph_of(tmp_path, trace.kernel(ALL_REDUCE, 130, 30, 7)))
 
     assert (attribution.collectives.count, attribution.collectives.recorded_ns) == (1, 30_000)
+
+
+def test_a_kernel_that_overlaps_a_collective_does_not_hide_who_was_waited_for(tmp_path: Path) -> None:
+    # On rank 0 a kernel starts at 100, before the collective ahead of it on its stream (20 to 120) has ended; of its time
+    # 50 µs are waiting for rank 1, which arrives at 70, and only 30 are transfer.
+    first, second = (TraceFile(r, 2, host_name="n").step(1, 0, 300 - 100 * r) for r in (0, 1))
+    first.call(LAUNCH, 10, 5, 1).kernel(ALL_REDUCE, 20, 100, 7, 1).kernel("volta_sgemm", 100, 100, 7)
+    first.call("cudaDeviceSynchronize", 150, 55)
+    second.call(LAUNCH, 60, 5, 1).kernel(ALL_REDUCE, 70, 50, 7, 1)
+
+    assert parts_of(attribute(graph_of(tmp_path, first, second)))["collective_transfer"] == 30_000
+
+
+def test_a_step_of_no_length_has_no_parts(tmp_path: Path) -> None:
+    attribution = attribute(graph_of(tmp_path, TraceFile(0).op("aten::mm", 5, 0)))
+
+    assert (attribution.step_ns, attribution.sum_ns, attribution.parts) == (0, 0, ())
+
+
+def test_without_marks_device_work_after_the_last_host_event_is_no_host_time(tmp_path: Path) -> None:
+    # The host works 0 to 15, the kernel runs 20 to 120.
+    trace = TraceFile(0).op("aten::mm", 0, 15).call(LAUNCH, 10, 5, 1).kernel("volta_sgemm", 20, 100, 7, 1)
+
+    assert parts_of(attribute(graph_of(tmp_path, trace))) == {"gemm": 100_000, "host": 10_000, "launch": 10_000}

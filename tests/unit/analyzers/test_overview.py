@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.fakes.jobs import job_of
@@ -14,7 +13,6 @@ from tracereplay.analyzers.overview import (
     StreamUse,
     notes,
     survey,
-    union_ns,
 )
 from tracereplay.trace.job import read_job
 
@@ -23,25 +21,6 @@ ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 def rank_of(folder: Path, trace: TraceFile) -> RankOverview:
     return survey(job_of(folder, trace)).ranks[0]
-
-
-@pytest.mark.parametrize(
-    ("intervals", "length"),
-    [
-        ([], 0),
-        ([(0, 10)], 10),
-        ([(0, 10), (5, 15)], 15),
-        ([(0, 10), (2, 4)], 10),
-        ([(0, 10), (10, 20)], 20),
-        ([(30, 40), (0, 10)], 20),
-        ([(0, 100), (10, 20), (50, 120)], 120),
-        ([(5, 5)], 0),
-    ],
-)
-def test_length_of_a_union(intervals: list[tuple[int, int]], length: int) -> None:
-    pairs = np.array(intervals, np.int64).reshape(-1, 2)
-
-    assert union_ns(pairs[:, 0], pairs[:, 1]) == length
 
 
 def test_device_time_is_counted_by_hand(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.fakes.jobs import graph_of, job_of
@@ -8,12 +10,18 @@ from tests.fakes.labels import tasks_of
 from tracereplay.errors import TraceError
 from tracereplay.graph.build import build_graph
 from tracereplay.graph.kinds import NodeKind
-from tracereplay.graph.model import NO_RELEASE
+from tracereplay.graph.model import NO_RELEASE, DependencyGraph
 from tracereplay.trace.classify import WorkClass
 
 LAUNCH = "cudaLaunchKernel"
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-SEND_RECV = "ncclDevKernel_SendRecv"
+
+
+def assert_ordered(graph: DependencyGraph) -> None:
+    """Every node stands in the order once, after everything that it waits for."""
+    assert sorted(graph.order.tolist()) == list(range(len(graph)))
+    place = np.argsort(graph.order)
+    assert (place[graph.edges.src] < place[graph.edges.dst]).all()
 
 
 def test_host_segments_and_device_work_are_tasks_with_their_own_time(tmp_path: Path) -> None:
@@ -66,6 +74,17 @@ def test_what_nothing_precedes_is_pinned_to_its_recorded_start(tmp_path: Path) -
     assert graph.coverage.unlinked_work == 2
 
 
+def test_work_whose_call_lies_before_the_window_is_linked_all_the_same(tmp_path: Path) -> None:
+    # The call is in step 1, which is not built; the second kernel has no call at all.
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 80, 5, 1).step(2, 100, 100).op("a", 110, 5)
+    job = job_of(tmp_path, trace.kernel("k", 90, 40, 7, 1).kernel("l", 150, 5, 7))
+
+    graph = build_graph(job, steps=frozenset({2}))
+
+    assert np.count_nonzero(graph.nodes.kind == NodeKind.DEVICE) == 2
+    assert graph.coverage.unlinked_work == 1
+
+
 def test_a_thread_that_nobody_hands_work_to_is_counted(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).op("a", 20, 5, tid=2).op("b", 30, 5, tid=3))
 
@@ -86,6 +105,16 @@ def test_work_of_an_earlier_step_that_runs_into_one_is_carried_in(tmp_path: Path
     graph = graph_of(tmp_path, trace)
 
     assert [s.carry_in_ns for s in graph.steps] == [0, 30_000]
+
+
+def test_work_of_an_earlier_step_that_overlaps_counts_once_and_only_within_the_step(tmp_path: Path) -> None:
+    # Streams 7 and 8 run from 90 to 130 and from 120 to 150, stream 9 from 180 to 260: 100–150 and 180–200 of step 2.
+    trace = TraceFile().step(1, 0, 100).call(LAUNCH, 70, 5, 1).call(LAUNCH, 80, 5, 2).call(LAUNCH, 90, 5, 3)
+    trace.kernel("k", 90, 40, 7, 1).kernel("l", 120, 30, 8, 2).kernel("m", 180, 80, 9, 3).step(2, 100, 100).op("a", 110, 5)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert [s.carry_in_ns for s in graph.steps] == [0, 70_000]
 
 
 def test_a_step_reaches_from_its_first_task_to_the_last_that_ends_by_its_mark(tmp_path: Path) -> None:
@@ -119,14 +148,19 @@ def test_steps_that_one_rank_lacks_are_no_steps_of_the_job(tmp_path: Path) -> No
 
 
 def test_edges_that_would_close_a_circle_are_dropped_and_counted(tmp_path: Path) -> None:
-    # The ranks run the two collectives in opposite order: each would have to wait for the other.
-    first = TraceFile(0, 2, host_name="node0").step(1, 0, 100).kernel(ALL_REDUCE, 10, 10, 7).kernel(SEND_RECV, 30, 10, 7)
-    second = TraceFile(1, 2, host_name="node0").step(1, 0, 100).kernel(SEND_RECV, 10, 10, 7).kernel(ALL_REDUCE, 30, 10, 7)
+    # The ranks run the two groups' collectives in opposite order: each would have to wait for the other.
+    one: dict[str, Any] = {"Process Group Name": "1", "Seq": 1}
+    two: dict[str, Any] = {"Process Group Name": "2", "Seq": 1}
+    first = TraceFile(0, 2, host_name="node0").step(1, 0, 100)
+    second = TraceFile(1, 2, host_name="node0").step(1, 0, 100)
+    first.kernel(ALL_REDUCE, 10, 10, 7, **one).kernel(ALL_REDUCE, 30, 10, 7, **two)
+    second.kernel(ALL_REDUCE, 10, 10, 7, **two).kernel(ALL_REDUCE, 30, 10, 7, **one)
 
     graph = graph_of(tmp_path, first, second)
 
+    assert [c.group for c in graph.collectives if c.rendezvous is not None] == ["1", "2"]
     assert graph.coverage.dropped_edges == 2
-    assert sorted(graph.order.tolist()) == list(range(len(graph)))
+    assert_ordered(graph)
 
 
 def test_a_consistent_trace_drops_nothing_and_violates_nothing(tmp_path: Path) -> None:
@@ -171,3 +205,22 @@ def test_a_collective_that_misses_participants_names_the_ranks_to_add(tmp_path: 
         "2 of 3 ranks are missing: 1, 2",
         "1 collectives cannot be split into waiting and transfer: add the missing ranks (1, 2)",
     )
+
+
+def test_steps_that_overlap_are_named(tmp_path: Path) -> None:
+    trace = TraceFile(0).step(1, 0, 100).step(2, 90, 100).op("aten::mm", 10, 5).op("aten::mm", 110, 5)
+
+    warnings = graph_of(tmp_path, trace).warnings
+
+    assert "steps overlap in rank0.json: a step is replayed up to where the next one begins on its thread" in warnings
+
+
+def test_without_a_missing_rank_nobody_is_told_to_add_one(tmp_path: Path) -> None:
+    # Two ranks that count their collectives differently: three of one, one of the other.
+    ranks = [TraceFile(r, 2, host_name="n").step(1, 0, 300) for r in (0, 1)]
+    for number, rank in enumerate((0, 0, 0, 1)):
+        ranks[rank].call(LAUNCH, 10 + 50 * number, 5, number).kernel(ALL_REDUCE, 20 + 50 * number, 30, 7, number)
+
+    (warning,) = [w for w in graph_of(tmp_path, *ranks).warnings if "cannot be split" in w]
+
+    assert warning.endswith("the ranks recorded different participants, counts or order")

@@ -149,6 +149,25 @@ def test_threads_of_gloo_are_queues_and_no_host_threads(tmp_path: Path) -> None:
     assert (draft.work.on_host.tolist(), draft.work.collective.tolist()) == ([True], [True])
 
 
+@pytest.mark.parametrize("backend", ["gloo", "mpi", "ucc"])
+def test_a_thread_whose_outermost_events_are_all_collectives_is_a_queue_whatever_they_hold(
+    tmp_path: Path, backend: str
+) -> None:
+    trace = TraceFile().step(1, 0, 100).op("a", 10, 5).gloo(f"{backend}:all_reduce", 20, 30, tid=5)
+
+    draft = draft_of(tmp_path, trace.op("aten::add", 25, 5, tid=5).gloo(f"{backend}:all_reduce", 60, 5, tid=5))
+
+    assert ([t.tid for t in draft.threads], work_names(draft)) == (["1"], [f"{backend}:all_reduce"] * 2)
+
+
+def test_a_thread_that_does_anything_else_outside_its_collectives_is_a_host_thread(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 100).op("a", 10, 5).gloo("gloo:all_reduce", 20, 30, tid=5).op("aten::add", 60, 5, tid=5)
+
+    draft = draft_of(tmp_path, trace)
+
+    assert ([t.tid for t in draft.threads], work_names(draft)) == (["1", "5"], [])
+
+
 def test_a_collective_takes_two_nodes(tmp_path: Path) -> None:
     trace = TraceFile().op("a", 0, 10).kernel("k", 1, 1, stream=7).kernel("ncclDevKernel_AllReduce", 3, 2, stream=7)
 

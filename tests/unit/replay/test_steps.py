@@ -106,3 +106,16 @@ def test_a_number_that_one_rank_lacks_is_left_out() -> None:
     rows = [StepTime(0, 5, 0, 100, None), StepTime(0, 6, 100, 900, None), StepTime(1, 5, 0, 110, None)]
 
     assert summarise(job((5, 6), (5,)), rows) == JobSteps((5,), (110,), 110, None)
+
+
+def test_the_steady_state_is_of_consecutive_numbers_only() -> None:
+    rows = [StepTime(0, 5, 0, 100, None), StepTime(0, 6, 120, 220, None), StepTime(0, 9, 900, 1000, None)]
+
+    # From 6 to 9 three steps passed: only 220 − 100 is a step.
+    assert summarise(job((5, 6, 9)), rows).steady_ns == 120
+
+
+def test_steps_apart_have_no_steady_state() -> None:
+    rows = [StepTime(0, 5, 0, 100, None), StepTime(0, 7, 200, 300, None)]
+
+    assert summarise(job((5, 7)), rows).steady_ns is None

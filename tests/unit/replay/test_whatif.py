@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -186,6 +187,30 @@ def test_without_device_work_the_operators_own_time_is_scaled(cpu: DependencyGra
     assert scaled(cpu, text).moved == moved
 
 
+def test_a_kernel_pattern_without_device_work_is_about_operators_and_not_their_annotations(cpu: DependencyGraph) -> None:
+    scenario = scaled(cpu, "kernel:*=2x")
+
+    # Self times: 20 of linear, 20 of addmm, 10 of add; the 50 µs of the step's mark are no operator's.
+    assert scenario.moved == {"gemm": Moved(3, 40_000, 80_000, "ratio"), "elementwise": Moved(1, 10_000, 20_000, "ratio")}
+    assert scaled(cpu, "kernel:ProfilerStep*=2x").unmoved == ("kernel:ProfilerStep*=2x",)
+    assert scaled(cpu, "kernel:ProfilerStep*=2x").timing.dur_ns.tolist() == cpu.nodes.dur_ns.tolist()
+
+
+@pytest.mark.parametrize("text", ["host=1e300x", "host=1e15x", "kernel:*=1e14x", "launch=1e15x"])
+def test_a_factor_beyond_what_times_can_hold_is_refused(gpu: DependencyGraph, text: str) -> None:
+    with pytest.raises(UsageError, match="a factor makes the job longer than 73 years; give a smaller factor"):
+        scaled(gpu, text)
+
+
+def test_factors_that_only_together_are_beyond_it_are_refused(gpu: DependencyGraph) -> None:
+    with pytest.raises(UsageError, match="longer than 73 years"):
+        scaled(gpu, "host=1e10x", "host=1e10x")
+
+
+def test_a_large_factor_within_it_is_none_of_those(gpu: DependencyGraph) -> None:
+    assert scaled(gpu, "host=1e9x").moved == {"host": Moved(13, 200_000, 200_000_000_000_000, "ratio")}
+
+
 def test_a_collective_that_cannot_be_split_is_scaled_once_as_transfer_and_once_not(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, gpu_rank(0, world_size=2))
 
@@ -256,3 +281,20 @@ def test_ranks_of_different_hosts_talk_over_scale_out(tmp_path: Path) -> None:
 
     assert set_to(graph, "fabric.scale_out.bandwidth=2x").moved == {"all_reduce": Moved(1, 50_000, 25_000, "ratio")}
     assert set_to(graph, "fabric.scale_up.bandwidth=2x").moved == {}
+
+
+@pytest.mark.parametrize("texts", [["host=1e308x"], ["host=1e400x"], ["host=1e200x", "host=1e200x"]])
+def test_factors_beyond_a_float_are_refused_without_a_runtime_warning(tmp_path: Path, texts: list[str]) -> None:
+    graph = graph_of(tmp_path, TraceFile(0, 1).step(1, 0, 100).op("aten::mm", 10, 40))
+
+    with pytest.raises(UsageError, match="longer than 73 years"):
+        apply(graph, [parse_scale(text) for text in texts])
+
+
+@pytest.mark.parametrize("name", ["reduce", "gather", "scatter"])
+def test_rooted_collectives_can_be_selected(tmp_path: Path, name: str) -> None:
+    trace = TraceFile(0, 1).step(1, 0, 200).op("a", 1, 1)
+    recorded: dict[str, Any] = {"Collective name": name}
+    graph = graph_of(tmp_path, trace.kernel("ncclDevKernel", 100, 50, 7, **recorded))
+
+    assert apply(graph, [parse_scale(f"collective:{name}=0.5x")]).moved == {name: Moved(1, 50_000, 25_000, "ratio")}

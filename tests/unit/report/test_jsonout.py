@@ -77,7 +77,7 @@ def test_attribute_writes_waits_as_objects(tmp_path: Path) -> None:
     result = attribution_result(attribute(graph_of(tmp_path, *late_peer())))
 
     assert result["collectives"]["rows"][0]["waits"] == [{"rank": 0, "ns": 50_000}, {"rank": 1, "ns": 0}]
-    assert result["critical_path"] == {"length_ns": 200_000, "by_class": {"host": 140_000, "collective": 60_000}}
+    assert result["critical_path"] == {"length_ns": 200_000, "by_class": {"host": 135_000, "collective": 50_000}}
 
 
 def test_attribute_writes_null_for_waits_that_are_not_known(tmp_path: Path) -> None:

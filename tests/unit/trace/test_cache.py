@@ -146,14 +146,50 @@ def test_what_was_used_longest_ago_is_removed_first(tmp_path: Path, cache: Path,
     assert (first in left, second in left, len(left)) == (True, False, 2)
 
 
-def test_a_cache_smaller_than_one_entry_stays_empty_and_does_no_harm(
+def age(entry: Path, seconds: int) -> None:
+    """Let an entry have been used that long ago."""
+    os.utime(entry, (time.time() - seconds, time.time() - seconds))
+
+
+def test_a_cache_smaller_than_one_entry_keeps_it_while_it_is_in_use_and_does_no_harm(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEREPLAY_CACHE_BYTES", "10")
 
     table = read_cached(large_trace(tmp_path))
+    (entry,) = entries(cache)
+    age(entry, 700)
+    read_cached(large_trace(tmp_path, "other"))
 
-    assert (table.args_of(0), entries(cache)) == ({"Input Dims": [[2]]}, [])
+    assert table.args_of(0) == {"Input Dims": [[2]]}
+    assert (entry.exists(), len(entries(cache))) == (False, 1)
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(0, True), (500, True), (700, False)])
+def test_what_was_used_within_ten_minutes_stays_whatever_the_limit(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, seconds: int, left: bool
+) -> None:
+    read_cached(large_trace(tmp_path, "a"))
+    (entry,) = entries(cache)
+    age(entry, seconds)
+    monkeypatch.setenv("TRACEREPLAY_CACHE_BYTES", "0")
+
+    read_cached(large_trace(tmp_path, "b"))
+
+    assert entry.exists() is left
+
+
+def test_reading_an_entry_is_using_it(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = large_trace(tmp_path, "a")
+    read_cached(path)
+    (entry,) = entries(cache)
+    age(entry, 700)
+    monkeypatch.setenv("TRACEREPLAY_CACHE_BYTES", "0")
+
+    read_cached(path)
+    read_cached(large_trace(tmp_path, "b"))
+
+    assert entry.exists()
 
 
 def test_what_a_killed_writer_left_is_removed_after_an_hour(tmp_path: Path, cache: Path) -> None:
@@ -171,11 +207,15 @@ def test_what_a_killed_writer_left_is_removed_after_an_hour(tmp_path: Path, cach
 def test_files_of_others_in_the_folder_are_left_alone(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.mkdir()
     (cache / "notes.txt").write_text("mine")
+    age(cache / "notes.txt", 700)
+    read_cached(large_trace(tmp_path, "a"))
+    (first,) = set(entries(cache)) - {cache / "notes.txt"}
+    age(first, 700)
     monkeypatch.setenv("TRACEREPLAY_CACHE_BYTES", "0")
 
-    read_cached(large_trace(tmp_path))
+    read_cached(large_trace(tmp_path, "b"))
 
-    assert [entry.name for entry in entries(cache)] == ["notes.txt"]
+    assert ((cache / "notes.txt").read_text(), first.exists(), len(entries(cache))) == ("mine", False, 2)
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "/proc/none"])

@@ -35,8 +35,10 @@ def with_args(folder: Path, **args: Any) -> RecordedCollective:
     return only(folder, TraceFile().kernel(ALL_REDUCE, 10, 5, 7, **args))
 
 
-def collective(name: str = "all_reduce", *, at: int, group: str | None = None, seq: int | None = None) -> RecordedCollective:
-    return RecordedCollective(0, name, group, seq, None, None, None, None, at + 5, at + 9, at)
+def collective(
+    name: str = "all_reduce", *, at: int, group: str | None = None, seq: int | None = None, ranks: str | None = None
+) -> RecordedCollective:
+    return RecordedCollective(0, name, group, seq, None, ranks, None, None, None, at + 5, at + 9, at)
 
 
 @pytest.mark.parametrize(
@@ -69,20 +71,20 @@ def test_collectives_stand_in_order_of_their_start(tmp_path: Path) -> None:
 def test_the_kernels_own_args_say_everything(tmp_path: Path) -> None:
     args: dict[str, Any] = {
         "Collective name": "all_to_allv", "In msg nelems": 1000, "dtype": "BFloat16", "Process Group Name": "5", "Seq": 12,
-        "Group size": 4,
+        "Group size": 4, "Process Group Ranks": "[0, 2, 4, 6]",
     }  # fmt: skip
     trace = TraceFile().call(LAUNCH, 4, 2, 1).kernel(SEND_RECV, 10, 5, 7, 1, **args)
 
     assert only(tmp_path, trace) == RecordedCollective(
-        row=1, name="all_to_all", group="5", seq=12, group_size=4, elements=1000, dtype="BFloat16", bytes=2000, start_ns=10_000,
-        end_ns=15_000, enqueued_ns=4_000,
+        row=1, name="all_to_all", group="5", seq=12, group_size=4, group_ranks="[0, 2, 4, 6]", elements=1000, dtype="BFloat16",
+        bytes=2000, start_ns=10_000, end_ns=15_000, enqueued_ns=4_000,
     )  # fmt: skip
 
 
 def test_what_is_not_recorded_is_none(tmp_path: Path) -> None:
     assert with_args(tmp_path) == RecordedCollective(
-        row=0, name="all_reduce", group=None, seq=None, group_size=None, elements=None, dtype=None, bytes=None, start_ns=10_000,
-        end_ns=15_000, enqueued_ns=10_000,
+        row=0, name="all_reduce", group=None, seq=None, group_size=None, group_ranks=None, elements=None, dtype=None,
+        bytes=None, start_ns=10_000, end_ns=15_000, enqueued_ns=10_000,
     )  # fmt: skip
 
 
@@ -160,6 +162,9 @@ def test_bytes_are_elements_times_their_width(tmp_path: Path, dtype: str, size: 
         ({"Input Dims": [[[100], [2, 3]], []], "Input type": ["TensorList", "float"]}, 106, 424),
         ({"Input Dims": [[[100], [2, 3]]], "Input type": ["TensorList"]}, 106, None),
         ({"Input Dims": [[[[5], [6]], [[7]]]], "Input type": ["GenericList", "double"]}, 18, None),
+        ({"Input Dims": [[]], "Input type": ["float"]}, 1, 4),
+        ({"Input Dims": [[[], [3]], []], "Input type": ["TensorList", "float"]}, 4, 16),
+        ({"Input Dims": [[], []], "Input type": ["TensorList", "float"]}, None, None),
         ({"Input Dims": [], "Input type": []}, None, None),
         ({"Input Dims": [["x"]], "Input type": ["float"]}, None, None),
         ({"Input Dims": "no list", "Input type": ["float"]}, None, None),
@@ -179,6 +184,18 @@ def test_a_sequence_number_identifies_a_collective_in_its_group() -> None:
     found = keys_of([collective(at=5, group="5", seq=2), collective(at=50, group="5", seq=3)], [Step(7, 0, 100, None)])
 
     assert found == [CollectiveKey("5", None, 2, 0, 0), CollectiveKey("5", None, 3, 0, 0)]
+
+
+def test_point_to_point_work_has_sequence_numbers_of_its_own() -> None:
+    found = keys_of([collective("send_recv", at=5, group="5", seq=2), collective(at=9, group="5", seq=2)], [])
+
+    assert found == [CollectiveKey("5", "send_recv", 2, 0, 0), CollectiveKey("5", None, 2, 0, 0)]
+
+
+def test_groups_of_one_name_with_other_members_are_other_groups() -> None:
+    found = keys_of([collective(at=5, group="5", seq=2, ranks="[0, 1]"), collective(at=9, group="5", seq=2, ranks="[2]")], [])
+
+    assert found == [CollectiveKey("5", None, 2, 0, 0, "[0, 1]"), CollectiveKey("5", None, 2, 0, 0, "[2]")]
 
 
 def test_without_one_collectives_are_counted_by_group_kind_and_step() -> None:
@@ -221,3 +238,10 @@ def test_a_collective_belongs_to_the_step_that_enqueued_it(tmp_path: Path) -> No
     )
 
     assert key.step == 1
+
+
+@pytest.mark.parametrize("backend", ["gloo", "mpi", "ucc"])
+def test_host_annotations_give_the_name_of_their_collective(tmp_path: Path, backend: str) -> None:
+    trace = TraceFile(0, 1).step(1, 0, 200).op("a", 1, 1).gloo(f"{backend}:all_reduce", 20, 30, tid=5)
+
+    assert only(tmp_path, trace).name == "all_reduce"

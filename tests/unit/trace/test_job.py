@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -6,7 +7,7 @@ from tests.fakes.jobs import job_of
 from tests.fakes.kineto import TraceFile
 from tracereplay.errors import TraceError
 from tracereplay.manifest import HostRecord, Manifest, RankRecord, write_manifest
-from tracereplay.trace.job import Conflict, Extras, find_trace_files, read_job, survey_job
+from tracereplay.trace.job import Conflict, Extras, Job, find_trace_files, read_job, survey_job
 
 
 def trace(rank: int | None = None, world_size: int | None = None, host_name: str | None = None) -> TraceFile:
@@ -191,3 +192,46 @@ def test_files_are_listed_in_the_order_of_ranks(tmp_path: Path) -> None:
     job = job_of(tmp_path, trace(1), trace(0))
 
     assert job.files == [str(tmp_path / "rank0.json"), str(tmp_path / "rank1.json")]
+
+
+def exchanges(rank: int, host: str | None, shifted_us: int, *meetings: tuple[str, int]) -> TraceFile:
+    """A rank that ends its all-reduces in the groups given at these times, on a clock that is ahead by ``shifted_us``."""
+    found = TraceFile(rank, 3, groups={"left": [0, 1], "right": [1, 2]}, host_name=host).step(1, shifted_us, 1000)
+    for group, end in meetings:
+        args: dict[str, Any] = {"Process Group Name": group}
+        found.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", shifted_us + end - 50, 50, 7, **args)
+    return found
+
+
+def starts_of(job: Job) -> list[list[int]]:
+    return [rank.table.column("ts_ns").tolist() for rank in job.ranks]
+
+
+def test_ranks_of_a_host_have_one_clock_though_only_one_of_them_meets_the_first_rank(tmp_path: Path) -> None:
+    # Ranks 1 and 2 share host b, whose clock is a second ahead; rank 2 shares no collective with rank 0.
+    first = exchanges(0, "a", 0, ("left", 100), ("left", 300))
+    second = exchanges(1, "b", 1_000_000, ("left", 100), ("right", 200), ("left", 300), ("right", 400))
+    third = exchanges(2, "b", 1_000_000, ("right", 200), ("right", 400))
+
+    job = job_of(tmp_path, first, second, third)
+
+    assert starts_of(job) == [[0, 50_000, 250_000], [0, 50_000, 150_000, 250_000, 350_000], [0, 150_000, 350_000]]
+    assert [(t.clock.rank, t.clock.offset_ns, t.clock.applied) for t in job.ranks] == [
+        (0, 0, False),
+        (1, 1_000_000_000, True),
+        (2, 1_000_000_000, True),
+    ]
+    assert job.warnings == ()
+
+
+def test_clocks_are_chained_through_ranks_whose_clock_is_known(tmp_path: Path) -> None:
+    # Three hosts: rank 2's clock is known against rank 1's alone, and that one against rank 0's.
+    first = exchanges(0, "a", 0, ("left", 100), ("left", 300))
+    second = exchanges(1, "b", 1_000_000, ("left", 100), ("right", 200), ("left", 300), ("right", 400))
+    third = exchanges(2, "c", 7_000_000, ("right", 200), ("right", 400))
+
+    job = job_of(tmp_path, first, second, third)
+
+    assert starts_of(job) == [[0, 50_000, 250_000], [0, 50_000, 150_000, 250_000, 350_000], [0, 150_000, 350_000]]
+    assert [t.clock.offset_ns for t in job.ranks] == [0, 1_000_000_000, 7_000_000_000]
+    assert job.warnings == ()

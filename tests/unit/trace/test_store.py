@@ -141,6 +141,7 @@ def test_a_job_directory_lists_its_files_and_their_sources(tmp_path: Path) -> No
             },
             {"file": files["unranked1"].name, "rank": None, "source": "gone.json", "hash": None, "events": 5},
         ],
+        "manifest": None,
     }  # fmt: skip
     assert stored_bytes(tmp_path / "job") == [files[name].stat().st_size for name in ("rank3", "unranked1")]
 
@@ -211,8 +212,10 @@ def test_a_writer_that_fails_leaves_the_old_directory_and_nothing_else(tmp_path:
     gone = read_table(tmp_path / "gone.parquet")
     (tmp_path / "gone.parquet").unlink()  # its text can no longer be read
 
-    with pytest.raises(UsageError, match=r"job: cannot write \(.*\); free space or choose another --output"):
+    with pytest.raises(TraceError, match=r"gone.parquet: the stored trace was replaced or removed while it was read"):
         write_job([(table_of(tmp_path, whole_trace(1)), 1), (gone, 0)], tmp_path / "out" / "job", force=True)
+    with pytest.raises(TraceError):
+        write_job([(table, 1), (gone, 0)], tmp_path / "out" / "fresh", force=False)
 
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["job"]
     assert stored_files(tmp_path / "out" / "job") == before

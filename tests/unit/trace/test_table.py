@@ -53,3 +53,16 @@ def test_a_table_with_a_row_without_a_start_is_our_fault(tmp_path: Path) -> None
 
     with pytest.raises(ValueError, match="without a start"):
         EventTable("x", broken, Header(), Quality(), 1, table.text)
+
+
+def test_work_without_a_recorded_stream_is_never_impossible(tmp_path: Path) -> None:
+    # On one stream the first would hold the whole second.
+    apart, together = TraceFile(), TraceFile()
+    for ts, dur in ((10, 50), (20, 5)):
+        apart.event("kernel", "k", ts, dur, pid=0, tid="no stream", args={"device": 0})
+        together.kernel("k", ts, dur, stream=7)
+
+    found = [table_of(tmp_path, trace) for trace in (apart, together)]
+
+    assert [table.column("dur_ns").tolist() for table in found] == [[50_000, 5_000], [10_000, 5_000]]
+    assert [table.quality.impossible_durations for table in found] == [0, 1]

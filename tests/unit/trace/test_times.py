@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tracereplay.trace.times import TimeClass, classify_times, repair_durations
+from tracereplay.trace.times import TimeClass, classify_times, repair_durations, union_ns
 
 OK, ZERO, UNFINISHED, LOST = TimeClass.OK, TimeClass.ZERO_LENGTH, TimeClass.UNFINISHED, TimeClass.LOST
 FAR = 1_783_322_452_000_000_000
@@ -72,3 +72,22 @@ def test_work_that_holds_whole_later_work_is_cut_at_the_next_start(
 
 def test_work_of_other_queues_makes_nothing_impossible() -> None:
     assert repaired((0, 100), (10, 20), (20, 200), queues=(1, 2, 1)) == ([False, False, False], [100, 20, 200])
+
+
+@pytest.mark.parametrize(
+    ("intervals", "length"),
+    [
+        ([], 0),
+        ([(0, 10)], 10),
+        ([(0, 10), (5, 15)], 15),
+        ([(0, 10), (2, 4)], 10),
+        ([(0, 10), (10, 20)], 20),
+        ([(30, 40), (0, 10)], 20),
+        ([(0, 100), (10, 20), (50, 120)], 120),
+        ([(5, 5)], 0),
+    ],
+)
+def test_length_of_a_union(intervals: list[tuple[int, int]], length: int) -> None:
+    pairs = np.array(intervals, np.int64).reshape(-1, 2)
+
+    assert union_ns(pairs[:, 0], pairs[:, 1]) == length

@@ -67,15 +67,16 @@ def _members(draft: RankDraft) -> list[_Member]:
 
 def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
     """True where each participant is here once. Point-to-point work without a recorded group cannot say who they are."""
-    if all(m.recorded.name == "send_recv" for m in group) and group[0].recorded.group_size is None:
+    if all(m.recorded.name == "send_recv" for m in group) and all(m.recorded.group_size is None for m in group):
         return False
     expected = _expected_size(job, key, group)
     return expected is not None and len(group) == expected and len({m.draft.index for m in group}) == len(group)
 
 
 def _expected_size(job: Job, key: CollectiveKey, group: list[_Member]) -> int | None:
-    if group[0].recorded.group_size is not None:
-        return group[0].recorded.group_size
+    recorded_sizes = [m.recorded.group_size for m in group if m.recorded.group_size is not None]
+    if recorded_sizes:
+        return max(recorded_sizes)
     for recorded in group[0].draft.table.header.groups:
         if recorded.name == key.group and recorded.size is not None:
             return recorded.size

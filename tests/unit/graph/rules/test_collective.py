@@ -76,6 +76,19 @@ def test_a_broadcast_whose_last_participant_starts_after_the_end_transfers_nothi
     assert graph.collectives[0].transfer_ns == 0
 
 
+@pytest.mark.parametrize("name", ["reduce", "gather", "scatter"])
+def test_a_rooted_collective_transfers_from_the_latest_start_to_the_end(tmp_path: Path, name: str) -> None:
+    # The last to start ends first: its own 20 µs are not the transfer, 160 − 120 is.
+    ranks = [rank(r, host_name="node0") for r in (0, 1)]
+    recorded: dict[str, Any] = {"Collective name": name}
+    for trace, (start, dur) in zip(ranks, [(100, 60), (120, 20)], strict=True):
+        trace.call("cudaLaunchKernel", 50, 5, 1).kernel("ncclDevKernel", start, dur, 7, 1, **recorded)
+
+    (found,) = graph_of(tmp_path, *ranks).collectives
+
+    assert (found.name, found.transfer_ns, found.wait_ns) == (name, 40_000, (20_000, 0))
+
+
 def test_an_all_to_all_is_known_by_the_operator_around_its_launch(tmp_path: Path) -> None:
     trace = TraceFile(0, 1).step(1, 0, 200).op("c10d::alltoall_base_", 10, 30).op("record_param_comms", 12, 20)
 
@@ -135,6 +148,45 @@ def test_a_collective_with_a_participant_missing_stays_unsplit(tmp_path: Path) -
     assert (collective.transfer_ns, collective.wait_ns, collective.rendezvous) == (None, None, None)
     assert edges_of(graph, EdgeKind.COLLECTIVE) == [f"arrival {ALL_REDUCE}@100 -> unsplit {ALL_REDUCE}@100"]
     assert tasks_of(graph)[f"unsplit {ALL_REDUCE}@100"] == 100_000
+
+
+def test_sends_and_receives_without_a_recorded_group_are_never_joined(tmp_path: Path) -> None:
+    graph = pair(tmp_path, SEND_RECV, (100, 60), (150, 10))
+
+    assert [(c.name, c.ranks, c.rendezvous, c.transfer_ns) for c in graph.collectives] == [("send_recv", (0, 1), None, None)]
+
+
+def test_sends_and_receives_of_a_recorded_group_are_joined(tmp_path: Path) -> None:
+    size: dict[str, Any] = {"Group size": 2}
+    ranks = rank(0, 4), rank(1, 4)
+
+    graph = graph_of(tmp_path, ranks[0].kernel(SEND_RECV, 100, 60, 7, **size), ranks[1].kernel(SEND_RECV, 150, 10, 7, **size))
+
+    assert [(c.name, c.ranks, c.transfer_ns) for c in graph.collectives] == [("send_recv", (0, 1), 10_000)]
+
+
+def test_a_send_receive_kernel_that_one_rank_knows_for_an_all_to_all_is_joined(tmp_path: Path) -> None:
+    known: dict[str, Any] = {"Collective name": "all_to_all"}
+
+    graph = graph_of(tmp_path, rank(0).kernel(SEND_RECV, 100, 60, 7), rank(1).kernel(SEND_RECV, 150, 10, 7, **known))
+
+    assert [(c.name, c.ranks, c.transfer_ns) for c in graph.collectives] == [("all_to_all", (0, 1), 10_000)]
+
+
+def test_more_participants_than_the_group_has_are_not_joined(tmp_path: Path) -> None:
+    size: dict[str, Any] = {"Group size": 2}
+
+    graph = graph_of(tmp_path, *(rank(r, 4).kernel(ALL_REDUCE, 100, 50, 7, **size) for r in range(3)))
+
+    assert [(c.ranks, c.rendezvous, c.transfer_ns) for c in graph.collectives] == [((0, 1, 2), None, None)]
+
+
+def test_exactly_the_participants_that_the_group_has_are_joined(tmp_path: Path) -> None:
+    size: dict[str, Any] = {"Group size": 3}
+
+    graph = graph_of(tmp_path, *(rank(r, 4).kernel(ALL_REDUCE, 100, 50, 7, **size) for r in range(3)))
+
+    assert [(c.ranks, c.transfer_ns) for c in graph.collectives] == [((0, 1, 2), 50_000)]
 
 
 def test_several_ranks_of_a_job_of_unknown_size_are_taken_to_be_all(tmp_path: Path) -> None:

@@ -50,3 +50,11 @@ def test_a_communication_thread_takes_its_next_collective_when_it_has_done_the_l
 
     assert "transfer gloo:all_reduce@10 -> arrival gloo:all_to_all@40" in edges_of(graph, EdgeKind.THREAD_ORDER)
     assert edges_of(graph, EdgeKind.STREAM_ORDER) == []
+
+
+def test_work_without_a_recorded_stream_has_no_order(tmp_path: Path) -> None:
+    trace = TraceFile().kernel("a", 20, 10, 7)
+    for name, ts in (("b", 40), ("c", 45), ("d", 60)):
+        trace.event("kernel", name, ts, 10, pid=0, tid="no stream", args={"device": 0})
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.STREAM_ORDER) == []

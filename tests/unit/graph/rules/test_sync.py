@@ -8,6 +8,7 @@ from tracereplay.graph.kinds import EdgeKind
 LAUNCH = "cudaLaunchKernel"
 STREAM_SYNC = "cudaStreamSynchronize"
 DEVICE_SYNC = "cudaDeviceSynchronize"
+EVENT_SYNC = "cudaEventSynchronize"
 
 
 def test_the_host_goes_on_when_the_work_has_ended(tmp_path: Path) -> None:
@@ -62,6 +63,25 @@ def test_work_that_was_launched_after_the_call_began_is_not_waited_for(tmp_path:
     graph = graph_of(tmp_path, trace.call(STREAM_SYNC, 20, 32))
 
     assert edges_of(graph, EdgeKind.SYNC) == ["before@8 -> ProfilerStep#1@52"]
+
+
+def test_an_event_lies_after_earlier_work_of_its_stream_that_ends_inside_the_call(tmp_path: Path) -> None:
+    # "late" was launched before the call too, but runs on after it: the event lies between the two.
+    trace = TraceFile().step(1, 0, 200).call(LAUNCH, 5, 2, 1).call(LAUNCH, 8, 2, 2).call(LAUNCH, 11, 2, 3)
+    trace.kernel("early", 10, 5, 7, 1).kernel("inside", 16, 34, 7, 2).kernel("late", 51, 60, 7, 3)
+
+    graph = graph_of(tmp_path, trace.call(EVENT_SYNC, 20, 32))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["inside@16 -> ProfilerStep#1@52"]
+    assert lags_of(graph, EdgeKind.SYNC) == [2_000]
+    assert graph.coverage.refuted == 0
+
+
+def test_of_several_that_end_inside_an_event_s_call_the_latest_is_waited_for(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 200).call(LAUNCH, 5, 2, 1).call(LAUNCH, 8, 2, 2).call(LAUNCH, 11, 2, 3)
+    trace.kernel("first", 10, 15, 7, 1).kernel("second", 26, 24, 7, 2).kernel("late", 51, 60, 7, 3)
+
+    assert edges_of(graph_of(tmp_path, trace.call(EVENT_SYNC, 20, 32)), EdgeKind.SYNC) == ["second@26 -> ProfilerStep#1@52"]
 
 
 def test_a_device_synchronisation_waits_for_the_last_work_of_every_stream(tmp_path: Path) -> None:
