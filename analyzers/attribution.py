@@ -12,12 +12,12 @@ import numpy as np
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.lags import residue_tail
 from tracereplay.graph.model import Collective, DependencyGraph
-from tracereplay.graph.tiling import Int64s
 from tracereplay.replay.engine import replay
 from tracereplay.replay.schedule import RELEASED, Schedule
 from tracereplay.replay.steps import StepTime, step_times, summarise
 from tracereplay.replay.whatif import Change, apply
 from tracereplay.trace.classify import WorkClass
+from tracereplay.trace.times import Int64s
 
 PART_NAMES = (
     "host", "launch", "input", "late_entry", "gemm", "attention", "conv", "embedding", "elementwise", "reduction", "copy",

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.classify import WorkClass, classes_of_names
 from tracereplay.trace.clock import RankClock
 from tracereplay.trace.collectives import collective_rows
@@ -19,7 +18,7 @@ from tracereplay.trace.links import OwnerKind
 from tracereplay.trace.schema import DEVICE_ROLES, Role
 from tracereplay.trace.steps import find_steps
 from tracereplay.trace.table import Device, EventTable, Quality
-from tracereplay.trace.times import union_ns
+from tracereplay.trace.times import Int64s, union_ns
 
 # Categories that hold no work: the profiler's own span, its overhead, counters and host instants.
 _WITHOUT_WORK = frozenset({"Trace", "overhead", "cpu_instant_event", "gpu_pm_counter", "cuda_profiler_range", "ac2g", "fwdbwd"})

@@ -273,3 +273,10 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(sample: str, tmp_pa
     assert main(["replay", sample, "--output", str(tmp_path / "taken")]) == 2
 
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda v: v[0])
+def test_an_empty_path_is_named(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*verb, ""]) == 3
+
+    assert one_line(capsys.readouterr()) == "tracereplay: '': an empty path; check the path\n"

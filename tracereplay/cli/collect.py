@@ -1,6 +1,5 @@
 """``tracereplay collect``: start a real training job on this machine and record it; torch is needed here only."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +41,7 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     """Train a DLRM with sharded embedding tables and record every rank with the torch profiler."""
     # Imported here so that the other verbs start without what only a recording needs.
     from tracereplay.cli import recording as view  # noqa: PLC0415
+    from tracereplay.cli.load import write  # noqa: PLC0415
     from tracereplay.collectors.job import DlrmConfig, DlrmJob  # noqa: PLC0415
     from tracereplay.collectors.launch import CollectRequest, collect_dlrm  # noqa: PLC0415
 
@@ -56,7 +56,7 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     with view.progress(job) as on_message:
         recording = collect_dlrm(CollectRequest(job, out, host_name, force), on_message)
     if as_json:
-        typer.echo(json.dumps(view.envelope(recording), allow_nan=False, indent=2))
+        write(view.envelope(recording), None)
         return
     view.show(recording)
 

@@ -7,14 +7,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tracereplay import __version__
 from tracereplay.collectors.job import DlrmJob
 from tracereplay.collectors.launch import Recording
 from tracereplay.collectors.protocol import Kind, Message
 from tracereplay.manifest import FILE_NAME
+from tracereplay.report import jsonout
 from tracereplay.units import format_ns
-
-SCHEMA = "tracereplay/collect/1"
 
 
 @contextmanager
@@ -38,7 +36,7 @@ def _mean_step_ns(recording: Recording, rank: int) -> int:
     return sum(walls) // len(walls)
 
 
-def envelope(recording: Recording) -> dict[str, object]:
+def envelope(recording: Recording) -> str:
     """The recording as ``collect``'s JSON document."""
     ranks = [
         {
@@ -56,13 +54,7 @@ def envelope(recording: Recording) -> dict[str, object]:
         "world_size": recording.manifest.world_size,
         "ranks": ranks,
     }
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "inputs": [],
-        "warnings": list(recording.warnings),
-        "result": result,
-    }
+    return jsonout.envelope("collect", [], list(recording.warnings), result)
 
 
 def _count(recording: Recording) -> str:

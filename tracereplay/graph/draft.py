@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tracereplay.graph.tiling import Int64s, Tiling
+from tracereplay.graph.tiling import Tiling
 from tracereplay.trace.steps import StepMarks
 from tracereplay.trace.table import EventTable
+from tracereplay.trace.times import Int64s
 
 
 @dataclass(frozen=True, slots=True)

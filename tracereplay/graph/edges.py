@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracereplay.graph.kinds import Basis, EdgeKind
-from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.times import Int64s
 
 NO_LAG = np.iinfo(np.int64).min
 

@@ -11,8 +11,8 @@ import numpy as np
 from tracereplay.graph.edges import NO_LAG, Edges
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import Nodes
-from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.classify import WorkClass
+from tracereplay.trace.times import Int64s
 
 # Launch-like lags first: whether a queue's order decided a start depends on when its launch would have started it.
 _ORDER = (

@@ -13,12 +13,13 @@ from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft, Work
 from tracereplay.graph.rules import autograd
 from tracereplay.graph.rules.host_collective import match_calls
-from tracereplay.graph.tiling import Int64s, tile
+from tracereplay.graph.tiling import tile
 from tracereplay.trace.classify import WorkClass, class_of_kernel
 from tracereplay.trace.collectives import is_host_annotation
 from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES, Role
 from tracereplay.trace.steps import Step, StepMarks, find_steps
 from tracereplay.trace.table import EventTable
+from tracereplay.trace.times import Int64s
 
 
 @dataclass(frozen=True, slots=True)

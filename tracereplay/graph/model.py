@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
-from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable
+from tracereplay.trace.times import Int64s
 
 if TYPE_CHECKING:
     import networkx as nx

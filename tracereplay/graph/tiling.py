@@ -13,9 +13,8 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from tracereplay.trace.times import Int64s
 
 
 @dataclass(frozen=True, slots=True)

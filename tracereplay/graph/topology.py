@@ -5,7 +5,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.times import Int64s
 
 
 def topological_order(count: int, src: Int64s, dst: Int64s) -> Int64s:

@@ -15,8 +15,8 @@ import numba
 import numpy as np
 
 from tracereplay.graph.model import NO_RELEASE, DependencyGraph
-from tracereplay.graph.tiling import Int64s
 from tracereplay.replay.schedule import Schedule
+from tracereplay.trace.times import Int64s
 
 
 @dataclass(frozen=True, slots=True)

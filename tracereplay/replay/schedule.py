@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.times import Int64s
 
 RELEASED = -1
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph, StepSpan
-from tracereplay.graph.tiling import Int64s
 from tracereplay.replay.schedule import Schedule
+from tracereplay.trace.times import Int64s
 
 _DRAINED_SHARE = 0.01
 

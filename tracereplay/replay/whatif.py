@@ -15,10 +15,10 @@ import numpy.typing as npt
 from tracereplay.errors import UsageError
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.graph.tiling import Int64s
 from tracereplay.hardware.knobs import Knob, Setting
 from tracereplay.replay.engine import Timing, recorded_timing
 from tracereplay.trace.classify import CLASS_NAMES, COLLECTIVE_NAMES, WorkClass
+from tracereplay.trace.times import Int64s
 
 Mask = npt.NDArray[np.bool_]
 

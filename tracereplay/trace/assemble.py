@@ -22,9 +22,8 @@ from tracereplay.trace.nesting import parent_rows
 from tracereplay.trace.scan import Chunk
 from tracereplay.trace.schema import COLUMNS, DEVICE_ROLES, HOST_ROLES, ROLE_OF_CATEGORY, Role
 from tracereplay.trace.table import ElementTexts, EventTable, Header, HeldText, Quality
-from tracereplay.trace.times import TimeClass, classify_times, repair_durations
+from tracereplay.trace.times import Int64s, TimeClass, classify_times, repair_durations
 
-Int64s = npt.NDArray[np.int64]
 _INT64_MAX = 2**63 - 1
 # No start lies 146 years from its base and no event lasts 36: such times are damage, and their sums stay within 64 bits.
 _LATEST_NS = 2**62

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from tracereplay.trace.times import Int64s
 
 # A line must leave at most this share of the constant's spread, and the constant at least this much to explain: ends of
 # one collective differ by up to 8 µs on aligned clocks (dlrm_v100x8).

@@ -200,6 +200,8 @@ def find_trace_files(paths: Sequence[str]) -> list[Path]:
     found: list[Path] = []
     for text in paths:
         path = Path(text)
+        if not text:
+            raise TraceError("an empty path", where="''", hint="check the path")
         if path.is_dir():
             matches = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES) and p.name != _MANIFEST)
             if not matches:

@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from tracereplay.trace.times import Int64s
 
 
 class OwnerKind(IntEnum):

@@ -8,9 +8,8 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from tracereplay.trace.times import Int64s
 
 
 def parent_rows(thread: Int64s, start_ns: Int64s, end_ns: Int64s, order_hint: Int64s) -> Int64s:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
+
+from tracereplay.trace.times import Int64s
 
 _ARRAY_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 # An exporter's event begins with one of these keys; nothing inside an event does at that place.
@@ -23,8 +24,6 @@ _FIRST_KEYS = rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:'
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=" + _FIRST_KEYS + rb")")
 _LONGEST_EVENT = 8 << 20
 _HEAD_LIMIT = 64 << 20
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

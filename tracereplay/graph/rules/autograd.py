@@ -15,8 +15,8 @@ import numpy as np
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
-from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.table import EventTable
+from tracereplay.trace.times import Int64s
 
 ENGINE_PREFIX = "autograd::engine::evaluate_function"
 

@@ -20,7 +20,7 @@ from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
 from tracereplay.graph.rules.autograd import engine_codes
-from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.times import Int64s
 
 _WAIT_CALL = re.compile(r"^(cuda|hip|cu)StreamWaitEvent")
 

@@ -20,10 +20,10 @@ from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
 from tracereplay.graph.rules.autograd import engine_codes
-from tracereplay.graph.tiling import Int64s
 from tracereplay.trace.classify import collective_of
 from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable
+from tracereplay.trace.times import Int64s
 
 _CALL = re.compile(r"^c10d::")
 # Bodies of compute: ATen operators and the C++ autograd nodes, whose names end in a digit (MmBackward0).

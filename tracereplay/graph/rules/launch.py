@@ -9,7 +9,7 @@ import numpy as np
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
-from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.times import Int64s
 
 
 def launch(draft: RankDraft) -> Found:

@@ -17,7 +17,7 @@ import numpy as np
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
-from tracereplay.graph.tiling import Int64s
+from tracereplay.trace.times import Int64s
 
 _DEVICE_CALL = re.compile(r"^(cudaDeviceSynchronize|hipDeviceSynchronize|cuCtxSynchronize)")
 _QUEUE_CALL = re.compile(r"^(cuda|hip|cu)(Stream|Event)Synchronize")
