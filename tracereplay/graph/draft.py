@@ -43,6 +43,10 @@ class HostThread:
         """Number of segments."""
         return int(self.tiling.start_ns.size)
 
+    def node_from(self, time_ns: Int64s) -> Int64s:
+        """The first node that starts at each time or later."""
+        return np.asarray(self.first_node + np.searchsorted(self.tiling.start_ns, time_ns, side="left"), np.int64)
+
     def node_ending_by(self, time_ns: int) -> int:
         """The last node that has ended by ``time_ns``; the first node where none has."""
         position = int(np.searchsorted(self.tiling.end_ns, time_ns, side="right")) - 1
@@ -54,7 +58,8 @@ class Work:
     """The queue work of a rank in node order: sorted by queue, then start.
 
     One entry a piece of work: table ``row``, ``queue`` number, times, and the launching call as (thread index, position in
-    that thread's rows), -1 where none is linked. ``collective`` marks work that a
+    that thread's rows), -1 where none is linked. ``launch_ns`` is when the call launched it: its start, or a point inside
+    a call that did other things first. ``collective`` marks work that a
     rendezvous splits, ``unlinked`` work for which no call is recorded at all.
     """
 
@@ -62,6 +67,7 @@ class Work:
     queue: Int64s
     start_ns: Int64s
     end_ns: Int64s
+    launch_ns: Int64s
     call_thread: Int64s
     call_position: Int64s
     collective: npt.NDArray[np.bool_]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft, Work
+from tracereplay.graph.late_launch import Launched, launch_times
 from tracereplay.graph.rules import autograd
 from tracereplay.graph.rules.host_collective import match_calls
 from tracereplay.graph.tiling import tile
@@ -29,6 +30,7 @@ class _Queued:
     row: Int64s
     queue: Int64s
     call: Int64s
+    launch_ns: Int64s
     collective: npt.NDArray[np.bool_]
 
 
@@ -56,12 +58,13 @@ def lay_out(index: int, table: EventTable, first_node: int, steps: frozenset[int
     communication = [key for key, rows in spans.items() if _is_communication_thread(table, rows)]
     hosts = {key: rows for key, rows in spans.items() if key not in communication}
     main = _main_thread(table, hosts, marks)
-    cuts = autograd.cut_points(table, list(hosts.values()), main)
+    device = _device_work(table, low, high)
+    cuts = _merged(autograd.cut_points(table, list(hosts.values()), main), _late_launches(table, list(hosts), device))
     # Without marks nothing says that the host stayed in the step after its last event while device work went on.
     main_high = high if marks.marked else _last_end(table, hosts, high)
     plan = _TilingPlan(hosts, main, cuts, low, high, main_high)
     threads, next_node = _tile_threads(table, plan, first_node)
-    queued = _concat([_device_work(table, low, high), _host_work(table, [spans[k] for k in communication])])
+    queued = _concat([device, _host_work(table, [spans[k] for k in communication])])
     return RankDraft(
         index, table, marks, low, high, threads, main, _sorted_work(table, queued, threads, high), next_node, before
     )
@@ -114,6 +117,24 @@ def _last_end(table: EventTable, hosts: dict[tuple[int, int], Int64s], high: int
     return min(high, int((table.column("ts_ns")[rows] + table.column("dur_ns")[rows]).max(initial=0))) if rows.size else high
 
 
+def _merged(one: dict[int, list[int]], other: dict[int, list[int]]) -> dict[int, list[int]]:
+    return {number: sorted({*one.get(number, []), *other.get(number, [])}) for number in {*one, *other}}
+
+
+def _late_launches(table: EventTable, threads: list[tuple[int, int]], device: _Queued) -> dict[int, list[int]]:
+    """Where the calls of each thread are cut that launched late inside themselves."""
+    cuts: dict[int, list[int]] = {}
+    called = np.flatnonzero(device.call >= 0)
+    late = called[device.launch_ns[called] > table.column("ts_ns")[device.call[called]]]
+    pids, tids = table.codes("pid"), table.codes("tid")
+    for place in late.tolist():
+        row = int(device.call[place])
+        thread = (int(pids[row]), int(tids[row]))
+        if thread in threads:
+            cuts.setdefault(threads.index(thread), []).append(int(device.launch_ns[place]))
+    return cuts
+
+
 def _tile_threads(table: EventTable, plan: _TilingPlan, first_node: int) -> tuple[tuple[HostThread, ...], int]:
     pids, tids = table.dictionary("pid"), table.dictionary("tid")
     threads = []
@@ -148,7 +169,11 @@ def _device_work(table: EventTable, low: int, high: int) -> _Queued:
     _, queue = np.unique(np.stack([devices, streams, alone], axis=1), axis=0, return_inverse=True)
     names = np.array([class_of_kernel(name, table.rules) == WorkClass.COLLECTIVE for name in table.names], np.bool_)
     collective = names[table.codes("name")[rows]] & (table.column("role")[rows] == Role.KERNEL)
-    return _Queued(rows, queue.reshape(-1).astype(np.int64), calls, collective)
+    queue = queue.reshape(-1).astype(np.int64)
+    starts, ends, call_ts = starts[kept], ends[kept], call_ts[kept]
+    call_ends = call_ts + np.where(calls >= 0, np.maximum(table.column("dur_ns")[calls], 0), 0)
+    launch_ns = launch_times(Launched(starts, ends, queue, call_ts, call_ends, calls >= 0))
+    return _Queued(rows, queue, calls, launch_ns, collective)
 
 
 def _host_work(table: EventTable, threads: list[Int64s]) -> _Queued:
@@ -163,7 +188,9 @@ def _host_work(table: EventTable, threads: list[Int64s]) -> _Queued:
     rows = [span[annotations[table.codes("name")[span]]] for span in threads]
     row = np.concatenate([*rows, np.empty(0, np.int64)]).astype(np.int64)
     queue = np.repeat(np.arange(len(rows)), [r.size for r in rows]).astype(np.int64)
-    return _Queued(row, queue, call_of[row], np.ones(row.size, np.bool_))
+    call = call_of[row]
+    launch_ns = table.column("ts_ns")[np.where(call >= 0, call, row)]
+    return _Queued(row, queue, call, launch_ns, np.ones(row.size, np.bool_))
 
 
 def _concat(parts: list[_Queued]) -> _Queued:
@@ -175,6 +202,7 @@ def _concat(parts: list[_Queued]) -> _Queued:
         np.concatenate([p.row for p in parts]),
         np.concatenate(queues),
         np.concatenate([p.call for p in parts]),
+        np.concatenate([p.launch_ns for p in parts]),
         np.concatenate([p.collective for p in parts]),
     )
 
@@ -193,6 +221,7 @@ def _sorted_work(table: EventTable, queued: _Queued, threads: tuple[HostThread, 
         queue=queued.queue[order],
         start_ns=starts[order],
         end_ns=ends[order],
+        launch_ns=queued.launch_ns[order],
         call_thread=call_thread[order],
         call_position=np.where(linked, position_of[queued.call], -1)[order],
         collective=queued.collective[order],

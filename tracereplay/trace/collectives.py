@@ -41,7 +41,9 @@ _FAR_BETTER = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RecordedCollective:
-    """One collective of one rank; what is not recorded is None. ``bytes`` is the participant's input."""
+    """One collective of one rank; what is not recorded is None. ``bytes`` is the participant's input, ``peers`` the sending
+    and the receiving rank of a point-to-point message.
+    """
 
     row: int
     name: str
@@ -57,6 +59,7 @@ class RecordedCollective:
     enqueued_ns: int
     in_split: tuple[int, ...] = ()
     out_split: tuple[int, ...] = ()
+    peers: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +121,27 @@ def keys_of(collectives: Sequence[RecordedCollective], steps: Sequence[Step]) ->
     seen: Counter[tuple[str | None, str, int]] = Counter()
     keys = []
     for c in collectives:
+        if c.peers is not None:
+            # Each rank numbers its messages to all peers in one sequence; between two ranks they keep their order.
+            pair = f"{c.peers[0]}>{c.peers[1]}"
+            step = _step_of(c, starts, steps)
+            keys.append(CollectiveKey(c.group, "send_recv", None, step, seen[c.group, pair, step], pair))
+            seen[c.group, pair, step] += 1
+            continue
         if c.seq is not None:
             point_to_point = "send_recv" if c.name == "send_recv" else None
             keys.append(CollectiveKey(c.group, point_to_point, c.seq, 0, 0, c.group_ranks))
             continue
-        position = int(np.searchsorted(starts, c.enqueued_ns, side="right")) - 1
-        step = steps[position].number if position >= 0 else -1
+        step = _step_of(c, starts, steps)
         keys.append(CollectiveKey(c.group, c.name, None, step, seen[c.group, c.name, step]))
         seen[c.group, c.name, step] += 1
     return keys
+
+
+def _step_of(collective: RecordedCollective, starts: np.ndarray, steps: Sequence[Step]) -> int:
+    """The number of the step in which a collective was enqueued, -1 before the first."""
+    position = int(np.searchsorted(starts, collective.enqueued_ns, side="right")) - 1
+    return steps[position].number if position >= 0 else -1
 
 
 def keys_of_job(ranks: Sequence[tuple[Sequence[RecordedCollective], Sequence[Step]]]) -> list[list[CollectiveKey]]:
@@ -140,7 +155,7 @@ def keys_of_job(ranks: Sequence[tuple[Sequence[RecordedCollective], Sequence[Ste
     places: dict[tuple[str, str], list[list[int]]] = {}
     for rank, own in enumerate(keys):
         for place, key in enumerate(own):
-            if key.seq is None:
+            if key.seq is None and key.members is None:
                 sequence = (key.group or "", _kind(ranks[rank][0][place].name))
                 places.setdefault(sequence, [[] for _ in ranks])[rank].append(place)
     for (group, kind), per_rank in places.items():
@@ -205,8 +220,11 @@ def _facts(table: EventTable, row: int) -> dict[str, Any]:
     if elements is None:
         elements, dtype = _from_shapes(sources)
     width = _WIDTHS.get((dtype or "").lower())
+    source, destination = _first_int(sources, "Src Rank"), _first_int(sources, "Dst Rank")
+    to_one = name == "send_recv" and source is not None and destination is not None and source != destination
     return {
         "name": name,
+        "peers": (source, destination) if to_one else None,
         "group": _first_text(sources, "Process Group Name"),
         "seq": _first_int(sources, "Seq"),
         "group_size": _first_int(sources, "Group size"),

@@ -67,6 +67,8 @@ def _members(draft: RankDraft) -> list[_Member]:
 
 def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
     """True where each participant is here once. Point-to-point work without a recorded group cannot say who they are."""
+    if group[0].recorded.peers is not None:
+        return sorted(m.draft.table.header.rank or 0 for m in group) == sorted(group[0].recorded.peers)
     if all(m.recorded.name == "send_recv" for m in group) and all(m.recorded.group_size is None for m in group):
         return False
     expected = _expected_size(job, key, group)

@@ -4,39 +4,185 @@
     stream 7    |------A------|
     stream 20                 `-->|--C--|
 
-Traces without ``cuda_sync`` rows name neither the stream nor the event of a wait. Program order does: the next launch of the
-program is what waits, and what it waits for is the last work that the program launched on another queue; several waits
-before one launch are for as many other queues, the ones launched on most recently. The forward
-thread and the backward threads that it hands over to are one program; every other thread is its own. Timing may refute
-the pair (the producer ends after the consumer starts); refuted pairs are counted, not drawn.
+Rows of ``cuda_sync`` name the stream and the event of a wait. Where there are none, three things are asked in turn:
+
+- timing: work that starts later than its launch and its stream explain, right after work of another stream ended, waited for
+  it. With a wait called between the previous launch on its stream and its own (or both launched by one graph) that is how
+  a wait looks; without one the launch lies before the recording or the device was full, and it takes a closer fit;
+- program order, for the waits that timing does not show: the next launch of the program is what waits, and what it waits
+  for is the last work that the program launched on another queue; several waits before one launch are for as many other
+  queues, the ones launched on most recently. Queues that the waiting one was seen to wait for are asked first; of a side
+  queue never seen to wait, the program's main queue. Such an edge is slack. The forward thread and the backward threads
+  that it hands over to are one program; every other thread is its own;
+- timing again, which may refute such a pair (the producer ends after the consumer starts); refuted pairs are counted.
 """
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
 from tracereplay.graph.draft import RankDraft
-from tracereplay.graph.edges import Found, found, make_edges
+from tracereplay.graph.edges import Edges, Found, concat_edges, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.queues import Queues, device_queues
+from tracereplay.graph.readiness import Readiness, readiness
 from tracereplay.graph.rules.autograd import engine_codes
+from tracereplay.trace.sync_rows import STREAM_WAIT, sync_rows
 from tracereplay.trace.times import Int64s
 
 _WAIT_CALL = re.compile(r"^(cuda|hip|cu)StreamWaitEvent")
+# Less than this is what launches and kernel gaps scatter by on the corpus traces (whole microseconds included).
+_SHOWN_FROM_NS = 3_000
+# From the end of the producer to the start of the consumer: 1 to 3 µs on NVIDIA devices, 10 to 17 µs on AMD's.
+_FOLLOWS_WITHIN_NS = 30_000
+_FOLLOWS_CLOSELY_NS = 8_000
+# The next work may start while the last blocks of a kernel still run (up to 3 µs on the corpus traces).
+_OVERLAP_NS = 3_000
+# What is recorded in whole microseconds may seem to overlap by one.
+_ROUNDING_NS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """Wait calls that no row explains: when and on which thread each was made; ``used`` by a wait that timing shows."""
+
+    ts_ns: Int64s
+    thread: Int64s
+    used: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 
 
 def event_wait(draft: RankDraft) -> Found:
     """Edges from the work before a recorded event to the work that waits for it."""
-    codes = np.array([code for code, name in enumerate(draft.table.names) if _WAIT_CALL.match(name)], np.int64)
-    pairs: set[tuple[int, int]] = set()
+    queues = device_queues(draft)
+    recorded = queues.awaited()
+    calls = _unexplained_calls(draft)
+    ready = readiness(draft, recorded)
+    shown = _shown_by_timing(draft, queues, ready, calls)
+    taken = {consumer for _, consumer in recorded}
+    guessed: set[tuple[int, int]] = set()
     refuted = 0
     for program in _programs(draft):
-        good, bad = _pairs(draft, program, codes)
-        pairs |= good
+        good, bad = _by_program_order(draft, program, calls, shown | set(recorded))
+        guessed |= {pair for pair in good if pair[1] not in taken}
         refuted += bad
-    ordered = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    edges = make_edges(EdgeKind.EVENT_WAIT, Basis.INFERRED, draft.work_last_node[ordered[:, 0]], draft.work_node[ordered[:, 1]])
-    return found(edges, refuted=refuted)
+    inferred = sorted((shown | guessed) - set(recorded))
+    return found(
+        concat_edges([_edges(draft, Basis.RECORDED, recorded), _edges(draft, Basis.INFERRED, inferred)]), refuted=refuted
+    )
+
+
+def _edges(draft: RankDraft, basis: Basis, pairs: list[tuple[int, int]]) -> Edges:
+    columns = np.array(pairs, np.int64).reshape(-1, 2)
+    return make_edges(EdgeKind.EVENT_WAIT, basis, draft.work_last_node[columns[:, 0]], draft.work_node[columns[:, 1]])
+
+
+def _unexplained_calls(draft: RankDraft) -> _Calls:
+    """The wait calls inside the window that no row of ``cuda_sync`` describes, in order of time."""
+    codes = np.array([code for code, name in enumerate(draft.table.names) if _WAIT_CALL.match(name)], np.int64)
+    described = {row.call_row for row in sync_rows(draft.table) if row.kind == STREAM_WAIT}
+    names, ts = draft.table.codes("name"), draft.table.column("ts_ns")
+    times, threads = [], []
+    for number, thread in enumerate(draft.threads):
+        rows = thread.rows[thread.rows >= 0]
+        mine = [row for row in rows[np.isin(names[rows], codes)].tolist() if row not in described]
+        times += [int(ts[row]) for row in mine]
+        threads += [number] * len(mine)
+    order = np.argsort(np.array(times, np.int64), kind="stable")
+    return _Calls(np.array(times, np.int64)[order], np.array(threads, np.int64)[order], np.zeros(order.size, np.bool_))
+
+
+def _shown_by_timing(draft: RankDraft, queues: Queues, ready: Readiness, calls: _Calls) -> set[tuple[int, int]]:
+    """(producer, consumer) pairs that starts and ends show. Marks the wait calls that they account for as used."""
+    work = draft.work
+    candidates = _candidates(draft, queues, ready)
+    usual_ns = _usual_lag(draft, candidates)
+    pairs: set[tuple[int, int]] = set()
+    for consumer, near in candidates.items():
+        slots = _slots(draft, ready, calls, consumer)
+        producer = _followed(draft, ready, near, consumer, slots, usual_ns)
+        if producer is not None:
+            calls.used[slots[-1:]] = True
+            pairs.add((producer, consumer))
+    return pairs
+
+
+def _candidates(draft: RankDraft, queues: Queues, ready: Readiness) -> dict[int, list[int]]:
+    """For each piece of work that started late, in order of start, what ended around its start and may have delayed it."""
+    work = draft.work
+    members = np.concatenate([q.work for q in queues.all]) if queues.all else np.empty(0, np.int64)
+    by_end = members[np.argsort(work.end_ns[members], kind="stable")]
+    ends = work.end_ns[by_end]
+    late = members[ready.late_ns[members] >= _SHOWN_FROM_NS]
+    late = late[np.argsort(work.start_ns[late], kind="stable")]
+    low = np.searchsorted(ends, work.start_ns[late] - _FOLLOWS_WITHIN_NS, side="left")
+    high = np.searchsorted(ends, work.start_ns[late] + _OVERLAP_NS, side="right")
+    found_for = {}
+    for consumer, first, last in zip(late.tolist(), low.tolist(), high.tolist(), strict=True):
+        near = [p for p in by_end[first:last].tolist() if _may_precede(draft, ready, p, consumer)]
+        if near:
+            found_for[consumer] = near
+    return found_for
+
+
+def _usual_lag(draft: RankDraft, candidates: dict[int, list[int]]) -> int:
+    """From the end of a producer to the start of what waited for it: the median where one candidate alone ended before."""
+    work = draft.work
+    lags = []
+    for consumer, near in candidates.items():
+        before = [int(work.start_ns[consumer] - work.end_ns[p]) for p in near if work.end_ns[p] <= work.start_ns[consumer]]
+        if len(before) == 1:
+            lags.append(before[0])
+    return int(np.median(lags)) if lags else 0
+
+
+def _may_precede(draft: RankDraft, ready: Readiness, producer: int, consumer: int) -> bool:
+    """True for work of another queue that was enqueued before and ended when the consumer had been ready otherwise."""
+    work = draft.work
+    return bool(
+        work.queue[producer] != work.queue[consumer]
+        and draft.call_ns[producer] <= draft.call_ns[consumer]
+        and work.end_ns[producer] > ready.ready_ns[consumer]
+        and work.start_ns[producer] < work.start_ns[consumer]
+    )
+
+
+def _slots(draft: RankDraft, ready: Readiness, calls: _Calls, consumer: int) -> Int64s:
+    """Wait calls, not used yet, between the previous launch on the consumer's queue and its own."""
+    if draft.work.call_thread[consumer] < 0:
+        return np.empty(0, np.int64)
+    before = int(ready.previous[consumer])
+    since = int(draft.call_ns[before]) if before >= 0 else np.iinfo(np.int64).min
+    low = int(np.searchsorted(calls.ts_ns, since, side="right"))
+    high = int(np.searchsorted(calls.ts_ns, draft.call_ns[consumer], side="left"))
+    return np.arange(low, high)[~calls.used[low:high]]
+
+
+def _followed(draft: RankDraft, ready: Readiness, near: list[int], consumer: int, slots: Int64s, usual_ns: int) -> int | None:  # noqa: PLR0913, PLR0917
+    """Of the candidates the one that the consumer waited for: the one whose end lies before the start by the usual lag."""
+    work = draft.work
+    rounding_ns = _ROUNDING_NS if ready.whole_us else 0
+    start, late = int(work.start_ns[consumer]), int(ready.late_ns[consumer])
+    lags = {producer: start - int(work.end_ns[producer]) for producer in near}
+    in_graph = {p: lag for p, lag in lags.items() if _one_graph(draft, p, consumer)}
+    if in_graph:
+        lags, least, most = in_graph, -rounding_ns, _FOLLOWS_CLOSELY_NS
+    elif slots.size:
+        least, most = -rounding_ns, max(_FOLLOWS_CLOSELY_NS, min(_FOLLOWS_WITHIN_NS, late // 4))
+    else:
+        least, most = -_OVERLAP_NS, min(_FOLLOWS_WITHIN_NS, late // 8)
+    fitting = [producer for producer, lag in lags.items() if least <= lag <= most]
+    return min(fitting, key=lambda p: (abs(lags[p] - usual_ns), p), default=None)
+
+
+def _one_graph(draft: RankDraft, one: int, other: int) -> bool:
+    work = draft.work
+    return bool(
+        work.call_thread[one] >= 0
+        and work.call_thread[one] == work.call_thread[other]
+        and work.call_position[one] == work.call_position[other]
+    )
 
 
 def _programs(draft: RankDraft) -> list[list[int]]:
@@ -51,34 +197,83 @@ def _programs(draft: RankDraft) -> list[list[int]]:
     return [together, *([n] for n in alone)]
 
 
-def _pairs(draft: RankDraft, program: list[int], codes: Int64s) -> tuple[set[tuple[int, int]], int]:
-    """(producer, consumer) work of each wait of a program, and how many pairs timing refutes."""
-    work, ts = draft.work, draft.table.column("ts_ns")
-    rows = np.concatenate([draft.threads[n].rows for n in program]) if program else np.empty(0, np.int64)
-    rows = rows[rows >= 0]
-    waits = np.sort(ts[rows[np.isin(draft.table.codes("name")[rows], codes)]])
+def _by_program_order(
+    draft: RankDraft, program: list[int], calls: _Calls, known: set[tuple[int, int]]
+) -> tuple[set[tuple[int, int]], int]:
+    """(producer, consumer) of each wait of a program that nothing else shows, and how many pairs timing refutes."""
+    work = draft.work
+    waits = calls.ts_ns[np.isin(calls.thread, program) & ~calls.used]
     launched = np.flatnonzero(np.isin(work.call_thread, program) & ~work.on_host)
-    called = draft.call_ns[launched]
-    order = np.argsort(called, kind="stable")
-    launched, called = launched[order], called[order]
-    counts = Counter(np.searchsorted(called, waits, side="right").tolist())
+    order = np.argsort(draft.call_ns[launched], kind="stable")
+    launched = launched[order]
+    counts = Counter(np.searchsorted(draft.call_ns[launched], waits, side="right").tolist())
+    so_far = _Program.begin(draft, launched, known)
     good: set[tuple[int, int]] = set()
     refuted = 0
-    last: dict[int, int] = {}  # the last launch on each queue so far, in the order of these launches
     for place, consumer in enumerate(launched.tolist()):
-        queue = int(work.queue[consumer])
-        for producer in _last_on_other_queues(last, queue, counts.get(place, 0)):
+        for producer in so_far.plausible(consumer)[: counts.get(place, 0)]:
             if work.end_ns[producer] <= work.start_ns[consumer]:
                 good.add((producer, consumer))
+                so_far.note(producer, consumer)
             else:
                 refuted += 1
-        last.pop(queue, None)
-        last[queue] = consumer
+        so_far.launch(consumer)
     return good, refuted
 
 
-def _last_on_other_queues(last: dict[int, int], queue: int, wanted: int) -> list[int]:
-    """The last launches on the ``wanted`` other queues that were launched on most recently."""
-    if not wanted:
-        return []
-    return [work for other, work in reversed(last.items()) if other != queue][:wanted]
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A program as far as it has been read: the last launch on each queue, in the order of these launches, and what each queue
+    has waited for last of each other. ``seen`` are the queues that each was seen to wait for anywhere in the recording.
+    """
+
+    draft: RankDraft
+    main: int
+    seen: dict[int, set[int]]
+    known: dict[int, list[int]]
+    last: dict[int, int]
+    awaited: dict[tuple[int, int], int]
+
+    @staticmethod
+    def begin(draft: RankDraft, launched: Int64s, known: set[tuple[int, int]]) -> "_Program":
+        """A program of which nothing has been read; ``known`` are the waits that are not guessed."""
+        queue = draft.work.queue
+        seen: dict[int, set[int]] = {}
+        of_consumer: dict[int, list[int]] = {}
+        for producer, consumer in sorted(known):
+            seen.setdefault(int(queue[consumer]), set()).add(int(queue[producer]))
+            of_consumer.setdefault(consumer, []).append(producer)
+        main = int(np.bincount(queue[launched]).argmax()) if launched.size else -1
+        return _Program(draft, main, seen, of_consumer, {}, {})
+
+    def plausible(self, consumer: int) -> list[int]:
+        """The last launches on other queues that a wait before this launch may be for, most recent first.
+
+        What the queue has waited for already is not waited for again. A side queue waits for the queues that it was seen
+        to wait for, else for the main one, from which it is forked. The main one waits for any side queue, but for a queue
+        of collectives only if it was seen to, or never seen to wait: some messages nobody waits for.
+        """
+        work = self.draft.work
+        queue = int(work.queue[consumer])
+        for producer in self.known.get(consumer, []):
+            self.note(producer, consumer)
+        others = [
+            (other, producer)
+            for other, producer in reversed(self.last.items())
+            if other != queue and self.awaited.get((queue, other)) != producer
+        ]
+        seen = self.seen.get(queue)
+        if queue == self.main or self.main not in self.last:
+            return [p for other, p in others if seen is None or other in seen or not work.collective[p]]
+        return [p for other, p in others if (other in seen if seen is not None else other == self.main)]
+
+    def note(self, producer: int, consumer: int) -> None:
+        """The consumer's queue has waited for the producer."""
+        queue = self.draft.work.queue
+        self.awaited[int(queue[consumer]), int(queue[producer])] = producer
+
+    def launch(self, work: int) -> None:
+        """The next launch has been read."""
+        queue = int(self.draft.work.queue[work])
+        self.last.pop(queue, None)
+        self.last[queue] = work

@@ -2,6 +2,9 @@
 
 host     |call|                       the lag counts from the start of the call: work may start before it returns
 queue      `--lag--|work|
+
+host     |----- first use -----|call|     a call that loads a module or stages a copy first launches late inside itself
+queue                            `--lag--|work|
 """
 
 import numpy as np
@@ -24,9 +27,13 @@ def launch(draft: RankDraft) -> Found:
 
 
 def call_nodes(draft: RankDraft, linked: Int64s) -> Int64s:
-    """The node at which the launching call of each linked piece of work begins."""
+    """The node at which the launching call of each linked piece of work begins or, where it launches late, launches."""
+    work = draft.work
     nodes = np.empty(linked.size, np.int64)
     for number, thread in enumerate(draft.threads):
-        mine = draft.work.call_thread[linked] == number
-        nodes[mine] = thread.node_at_begin(draft.work.call_position[linked][mine])
+        mine = work.call_thread[linked] == number
+        places = linked[mine]
+        late = work.launch_ns[places] > draft.call_ns[places]
+        begin = thread.node_at_begin(work.call_position[places])
+        nodes[mine] = np.where(late, thread.node_from(work.launch_ns[places]), begin)
     return nodes
