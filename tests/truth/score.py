@@ -9,6 +9,7 @@ of a stream's host calls is known to both sides.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tests.truth.exporter import Export
 from tests.truth.machine import Machine
@@ -126,8 +127,10 @@ class Order:
             threads[event.rank, event.thread].append((event.start, 1, number, (place, 0)))
             threads[event.rank, event.thread].append((event.end, 0 if event.end > event.start else 2, -number, (place, 1)))
         for points in threads.values():
-            ordered = [point for *_, point in sorted(points)]
-            yield from zip(ordered, ordered[1:], strict=False)
+            for (time, _, _, one), (other_time, _, _, other) in pairwise(sorted(points)):
+                yield one, other
+                if time == other_time and one[1] == other[1]:
+                    yield other, one  # begins, or ends, at one instant are one point
 
 
 def score(machine: Machine, export: Export, given: Sequence[Edge], *, all_recorded: bool) -> dict[str, Score]:

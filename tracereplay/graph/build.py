@@ -27,6 +27,7 @@ from tracereplay.graph.rules.launch import launch
 from tracereplay.graph.rules.stream_order import stream_order
 from tracereplay.graph.rules.sync import sync
 from tracereplay.graph.rules.thread_order import thread_order
+from tracereplay.graph.rules.thread_wait import thread_wait
 from tracereplay.graph.topology import topological_order
 from tracereplay.trace.classify import WorkClass, class_of_role, classes_of_names
 from tracereplay.trace.job import Job
@@ -34,7 +35,15 @@ from tracereplay.trace.schema import Role
 from tracereplay.trace.steps import Step
 from tracereplay.trace.times import Int64s, union_ns
 
-RANK_RULES: tuple[Callable[[RankDraft], Found], ...] = (thread_order, launch, stream_order, event_wait, sync, autograd)
+RANK_RULES: tuple[Callable[[RankDraft], Found], ...] = (
+    thread_order,
+    launch,
+    stream_order,
+    event_wait,
+    sync,
+    autograd,
+    thread_wait,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,8 @@ def _shown_by_timing(draft: RankDraft, queues: Queues, ready: Readiness, calls: 
         slots = _slots(draft, ready, calls, consumer)
         producer = _followed(draft, ready, near, consumer, slots, usual_ns)
         if producer is not None:
-            calls.used[slots[-1:]] = True
+            if not _one_graph(draft, producer, consumer):
+                calls.used[slots[-1:]] = True
             pairs.add((producer, consumer))
     return pairs
 

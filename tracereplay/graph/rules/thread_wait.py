@@ -1,0 +1,200 @@
+"""A host thread waits for another: a batch that a loader's thread prepares, a lock that another thread's call holds.
+
+    loader     |---- aten::_pin_memory ----|
+    main          |····· waits ······|-- aten::to --|        goes on within the wake-up time of the other's end
+
+    thread A   |------------ cudaMalloc ------------|
+    thread B      |·········· cudaLaunchKernel ·········|    a call many times its usual length that ends with another's
+
+Neither is recorded. What shows it is time that no operator covers (a gap, an annotation, a Python function) or a runtime call
+of unusual length that ends right after an outermost event of another thread ended, more than once at the same place of the
+program, or once with a fit that is no accident. Backward threads and the threads of CPU collectives have rules of their own.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracereplay.graph.draft import HostThread, RankDraft
+from tracereplay.graph.edges import Found, found, make_edges
+from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.rules.autograd import engine_codes
+from tracereplay.trace.schema import Role
+from tracereplay.trace.times import Int64s
+
+# Shorter stretches are not told apart from what a thread does itself; a wake-up takes up to 50 µs on busy cores.
+_SHORTEST_NS = 20_000
+_WAKE_NS = 50_000
+# A place is one where a thread waits if the wait was this many times longer than the time between the end waited for and
+# going on: once, or twice with less. Where it is, shorter waits are taken for what they look like.
+_FIT_ALONE, _FIT_REPEATED, _FIT_THERE = 8, 3, 0.3
+_UNUSUAL_TIMES = 10
+_UNUSUAL_NS = 50_000
+_COMPUTE = (int(Role.CPU_OP), int(Role.RUNTIME))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Time of a thread that may be a wait: its segment, begin and end, the place in the program, its own time if it waited."""
+
+    thread: HostThread
+    segment: int
+    start_ns: int
+    end_ns: int
+    place: tuple[str, str]
+    own_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    stretch: _Stretch
+    giver: HostThread
+    end_ns: int
+    name: str
+
+    @property
+    def fit(self) -> float:
+        """How many times longer the wait is than the time between the other's end and going on."""
+        waited = self.end_ns - self.stretch.start_ns
+        return waited / max(self.stretch.end_ns - self.end_ns, 1)
+
+
+def thread_wait(draft: RankDraft) -> Found:
+    """Hand-offs from other threads' events to what a thread does after it waited for them."""
+    places: dict[tuple[tuple[str, str], str], list[_Match]] = defaultdict(list)
+    for match in _matches(draft):
+        places[match.stretch.place, match.name].append(match)
+    pairs, waits = [], []
+    for matches in places.values():
+        if not _is_shown(matches):
+            continue
+        taken = [match for match in matches if match.fit >= _FIT_THERE]
+        for match in taken:
+            node = match.stretch.thread.first_node + match.stretch.segment
+            pairs.append((match.giver.node_ending_by(match.end_ns), node + 1))
+            waits.append((node, match.stretch.own_ns))
+        pairs += _in_step(draft, taken)
+    columns = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    return found(make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, columns[:, 0], columns[:, 1]), waits)
+
+
+def _in_step(draft: RankDraft, taken: list[_Match]) -> list[tuple[int, int]]:
+    """Hand-overs at the same place that came early enough: the n-th end there is for the n-th time that the thread comes by,
+    if all waits agree on the difference of the two numbers. Such an edge is slack.
+    """
+    thread, giver = taken[0].stretch.thread, taken[0].giver
+    if any(m.stretch.thread is not thread or m.giver is not giver for m in taken):
+        return []
+    visits = _visits(draft, thread, taken[0].stretch.place)
+    rows, ends = _outermost(draft, giver)
+    ends = np.sort(ends[[draft.table.name_of(int(row)) == taken[0].name for row in rows]])
+    shifts = {
+        int(np.searchsorted(ends, m.end_ns)) - int(np.searchsorted(visits, m.stretch.segment)) for m in taken
+    }
+    if len(shifts) != 1:
+        return []
+    waited = {m.stretch.segment for m in taken}
+    pairs = []
+    for number, segment in enumerate(visits.tolist()):
+        place = number + next(iter(shifts))
+        if segment in waited or not 0 <= place < ends.size:
+            continue
+        if ends[place] <= thread.tiling.start_ns[segment + 1]:
+            pairs.append((giver.node_ending_by(int(ends[place])), thread.first_node + segment + 1))
+    return pairs
+
+
+def _visits(draft: RankDraft, thread: HostThread, place: tuple[str, str]) -> Int64s:
+    """The segments of a thread at a place: between an owner and a follower of these names."""
+    tiling = thread.tiling
+    owners = np.where(tiling.owner >= 0, thread.rows[np.maximum(tiling.owner, 0)], -1)
+    names = np.array([*(name.partition("#")[0] for name in draft.table.names), ""], object)
+    codes = np.where(owners >= 0, draft.table.codes("name")[owners], len(draft.table.names))
+    own = names[codes]
+    return np.flatnonzero((own[:-1] == place[0]) & (own[1:] == place[1]))
+
+
+def _is_shown(matches: list[_Match]) -> bool:
+    fits = sorted((match.fit for match in matches), reverse=True)
+    return fits[0] >= _FIT_ALONE or (len(fits) > 1 and fits[1] >= _FIT_REPEATED)
+
+
+def _matches(draft: RankDraft) -> list[_Match]:
+    """Each stretch with the last event of another thread that ended in it, shortly before its end."""
+    engine = engine_codes(draft.table)
+    codes = draft.table.codes("name")
+    threads = [
+        t for n, t in enumerate(draft.threads) if n == draft.main or not np.isin(codes[t.rows[t.rows >= 0]], engine).any()
+    ]
+    outermost = [_outermost(draft, thread) for thread in threads]
+    device_ends = np.sort(draft.work.end_ns)
+    matches = []
+    for thread in threads:
+        for stretch in [*_open_stretches(draft, thread), *_unusual_calls(draft, thread, device_ends)]:
+            best: _Match | None = None
+            for giver, (rows, ends) in zip(threads, outermost, strict=True):
+                if giver is thread:
+                    continue
+                place = int(np.searchsorted(ends, stretch.end_ns, side="right")) - 1
+                if place < 0 or ends[place] <= stretch.start_ns or stretch.end_ns - ends[place] > _WAKE_NS:
+                    continue
+                match = _Match(stretch, giver, int(ends[place]), draft.table.name_of(int(rows[place])))
+                if best is None or match.end_ns > best.end_ns:
+                    best = match
+            if best is not None:
+                matches.append(best)
+    return matches
+
+
+def _outermost(draft: RankDraft, thread: HostThread) -> tuple[Int64s, Int64s]:
+    """Outermost operators and calls of a thread and their ends, in order of their ends."""
+    positions = np.flatnonzero((thread.rows >= 0) & (thread.tiling.parent < 0))
+    rows = thread.rows[positions]
+    ends = draft.table.column("ts_ns")[rows] + draft.table.column("dur_ns")[rows]
+    order = np.argsort(ends, kind="stable")
+    return rows[order], ends[order]
+
+
+def _open_stretches(draft: RankDraft, thread: HostThread) -> list[_Stretch]:
+    """Segments of a thread that no operator and no call covers."""
+    tiling = thread.tiling
+    owners = np.where(tiling.owner >= 0, thread.rows[np.maximum(tiling.owner, 0)], -1)
+    roles = np.where(owners >= 0, draft.table.column("role")[owners], -1)
+    long = tiling.end_ns - tiling.start_ns >= _SHORTEST_NS
+    open_ = np.flatnonzero(long & ~np.isin(roles, _COMPUTE))
+    open_ = open_[open_ + 1 < tiling.start_ns.size]
+    stretches = []
+    for segment in open_.tolist():
+        place = (_name(draft, int(owners[segment])), _name(draft, int(owners[segment + 1])))
+        stretches.append(
+            _Stretch(thread, segment, int(tiling.start_ns[segment]), int(tiling.end_ns[segment]), place, 0)
+        )
+    return stretches
+
+
+def _unusual_calls(draft: RankDraft, thread: HostThread, device_ends: Int64s) -> list[_Stretch]:
+    """Runtime calls many times as long as their kind is in this recording, at whose end no device work ended."""
+    table = draft.table
+    tiling = thread.tiling
+    positions = np.flatnonzero(thread.rows >= 0)
+    rows = thread.rows[positions]
+    runtime = table.column("role")[rows] == Role.RUNTIME
+    positions, rows = positions[runtime], rows[runtime]
+    stretches = []
+    for code in np.unique(table.codes("name")[rows]):
+        mine = table.codes("name")[rows] == code
+        usual = int(np.median(table.column("dur_ns")[rows[mine]]))
+        unusual = mine & (table.column("dur_ns")[rows] > max(_UNUSUAL_TIMES * usual, _UNUSUAL_NS))
+        for position, row in zip(positions[unusual].tolist(), rows[unusual].tolist(), strict=True):
+            segment = int(tiling.end_boundary[position]) - 1
+            start, end = int(table.column("ts_ns")[row]), int(tiling.end_ns[segment])
+            near = np.searchsorted(device_ends, [end - _WAKE_NS, end], side="right")
+            if tiling.owner[segment] == position and near[0] == near[1]:
+                place = (table.names[code], _name(draft, int(thread.rows[max(int(tiling.parent[position]), 0)])))
+                stretches.append(_Stretch(thread, segment, start, end, place, usual))
+    return stretches
+
+
+def _name(draft: RankDraft, row: int) -> str:
+    return draft.table.name_of(row).partition("#")[0] if row >= 0 else ""
