@@ -29,6 +29,8 @@ _WAKE_NS = 50_000
 # A place is one where a thread waits if the wait was this many times longer than the time between the end waited for and
 # going on: once, or twice with less. Where it is, shorter waits are taken for what they look like.
 _FIT_ALONE, _FIT_REPEATED, _FIT_THERE = 8, 3, 0.3
+# What was waited for lasted a good part of the wait: a poll that happens to end then did not hold anybody up.
+_GIVER_SHARE = 0.25
 _UNUSUAL_TIMES = 10
 _UNUSUAL_NS = 50_000
 _COMPUTE = (int(Role.CPU_OP), int(Role.RUNTIME))
@@ -44,6 +46,7 @@ class _Stretch:
     end_ns: int
     place: tuple[str, str]
     own_ns: int
+    in_call: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def _in_step(draft: RankDraft, taken: list[_Match]) -> list[tuple[int, int]]:
     if any(m.stretch.thread is not thread or m.giver is not giver for m in taken):
         return []
     visits = _visits(draft, thread, taken[0].stretch.place)
-    rows, ends = _outermost(draft, giver)
+    rows, ends = _outermost(draft, giver, in_call=taken[0].stretch.in_call)
     ends = np.sort(ends[[draft.table.name_of(int(row)) == taken[0].name for row in rows]])
     shifts = {
         int(np.searchsorted(ends, m.end_ns)) - int(np.searchsorted(visits, m.stretch.segment)) for m in taken
@@ -127,17 +130,19 @@ def _matches(draft: RankDraft) -> list[_Match]:
     threads = [
         t for n, t in enumerate(draft.threads) if n == draft.main or not np.isin(codes[t.rows[t.rows >= 0]], engine).any()
     ]
-    outermost = [_outermost(draft, thread) for thread in threads]
+    calls = [_outermost(draft, thread, in_call=True) for thread in threads]
+    events = [_outermost(draft, thread, in_call=False) for thread in threads]
     device_ends = np.sort(draft.work.end_ns)
     matches = []
     for thread in threads:
         for stretch in [*_open_stretches(draft, thread), *_unusual_calls(draft, thread, device_ends)]:
             best: _Match | None = None
-            for giver, (rows, ends) in zip(threads, outermost, strict=True):
-                if giver is thread:
-                    continue
+            for giver, (rows, ends) in zip(threads, calls if stretch.in_call else events, strict=True):
                 place = int(np.searchsorted(ends, stretch.end_ns, side="right")) - 1
-                if place < 0 or ends[place] <= stretch.start_ns or stretch.end_ns - ends[place] > _WAKE_NS:
+                if giver is thread or place < 0 or stretch.end_ns - ends[place] > _WAKE_NS:
+                    continue
+                waited = int(ends[place]) - stretch.start_ns
+                if waited <= 0 or draft.table.column("dur_ns")[rows[place]] < _GIVER_SHARE * waited:
                     continue
                 match = _Match(stretch, giver, int(ends[place]), draft.table.name_of(int(rows[place])))
                 if best is None or match.end_ns > best.end_ns:
@@ -147,10 +152,11 @@ def _matches(draft: RankDraft) -> list[_Match]:
     return matches
 
 
-def _outermost(draft: RankDraft, thread: HostThread) -> tuple[Int64s, Int64s]:
-    """Outermost operators and calls of a thread and their ends, in order of their ends."""
-    positions = np.flatnonzero((thread.rows >= 0) & (thread.tiling.parent < 0))
-    rows = thread.rows[positions]
+def _outermost(draft: RankDraft, thread: HostThread, *, in_call: bool) -> tuple[Int64s, Int64s]:
+    """Outermost operators, or all calls, of a thread and their ends, in order of their ends."""
+    real = thread.rows >= 0
+    runtime = real & (draft.table.column("role")[thread.rows] == Role.RUNTIME)
+    rows = thread.rows[runtime if in_call else real & (thread.tiling.parent < 0) & ~runtime]
     ends = draft.table.column("ts_ns")[rows] + draft.table.column("dur_ns")[rows]
     order = np.argsort(ends, kind="stable")
     return rows[order], ends[order]
@@ -168,7 +174,7 @@ def _open_stretches(draft: RankDraft, thread: HostThread) -> list[_Stretch]:
     for segment in open_.tolist():
         place = (_name(draft, int(owners[segment])), _name(draft, int(owners[segment + 1])))
         stretches.append(
-            _Stretch(thread, segment, int(tiling.start_ns[segment]), int(tiling.end_ns[segment]), place, 0)
+            _Stretch(thread, segment, int(tiling.start_ns[segment]), int(tiling.end_ns[segment]), place, 0, False)
         )
     return stretches
 
@@ -192,7 +198,7 @@ def _unusual_calls(draft: RankDraft, thread: HostThread, device_ends: Int64s) ->
             near = np.searchsorted(device_ends, [end - _WAKE_NS, end], side="right")
             if tiling.owner[segment] == position and near[0] == near[1]:
                 place = (table.names[code], _name(draft, int(thread.rows[max(int(tiling.parent[position]), 0)])))
-                stretches.append(_Stretch(thread, segment, start, end, place, usual))
+                stretches.append(_Stretch(thread, segment, start, end, place, usual, True))
     return stretches
 
 
