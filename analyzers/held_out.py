@@ -1,4 +1,4 @@
-"""Steps predicted from the other steps: in, a graph; out, for each step its time with every duration and lag that of the others.
+"""Steps predicted from the other steps: in, a graph; out, each step's time with the durations and lags of the others.
 
 A step keeps its structure, its entry and the device work that earlier steps left it. The duration of every task and the lag
 of every edge in it (typical lag and residue) become the median of the same work in the other steps of the same rank;
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.likeness import Likeness, find_likeness
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.graph.numbering import numbered
@@ -24,8 +23,8 @@ from tracereplay.trace.times import Int64s
 
 @dataclass(frozen=True, slots=True)
 class HeldOutStep:
-    """One step: longest rank as recorded and as predicted from the other steps, relative error, and the share of its host
-    and device time that is work which only this step has.
+    """One step: longest rank as recorded and as predicted from the other steps, relative error, and the share of its time
+    on the device and in host work (``Likeness.work``) that no other step has.
     """
 
     number: int
@@ -47,7 +46,7 @@ class HeldOut:
 def hold_out(graph: DependencyGraph) -> HeldOut | None:
     """Each step that every rank has, predicted from the others; None with fewer than two of them."""
     numbers = graph.step_numbers
-    if len(numbers) < 2:  # noqa: PLR2004 - a step and another one
+    if len(numbers) < 2:
         return None
     likeness = find_likeness(graph)
     measured = summarise(graph, recorded_step_times(graph))
@@ -79,7 +78,7 @@ def _from_others(graph: DependencyGraph, likeness: Likeness, number: int) -> tup
         np.where(here, typical.residue_ns, recorded.residue_ns),
         recorded.release_ns,
     )
-    work = here & np.isin(nodes.kind, (NodeKind.HOST, NodeKind.DEVICE))
+    work = here & likeness.work
     total_ns = int(nodes.dur_ns[work].sum())
     return timing, int(nodes.dur_ns[work & ~tasks.known].sum()) / total_ns if total_ns else 0.0
 

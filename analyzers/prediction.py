@@ -131,10 +131,10 @@ def notes(prediction: Prediction) -> list[str]:
 def _equalised_note(e: Equalised, ranks: int) -> str:
     if ranks == 1:
         return "one rank has nothing to be compared with: --ideal stragglers needs the traces of several"
-    share = f"{100 * e.kept_share:.1f} % of their time"
     return (
         f"{e.compared:,} tasks took the median over the ranks that do the same work; {e.kept:,} that fewer than half of the "
-        f"ranks have were kept ({share}); {e.entries} ranks enter their first step at another time"
+        f"ranks have were kept ({100 * e.kept_share:.1f} % of the time of all); ranks that enter their first step at another "
+        f"time: {e.entries}"
     )
 
 

@@ -33,6 +33,7 @@ _KEYS = 6
 @dataclass(frozen=True, slots=True)
 class Likeness:
     """``role`` and ``step`` a node, ``edge_role`` an edge; an edge belongs to the rank and step of its destination.
+    ``work`` marks device work and host segments but gaps of threads that carry no steps: there nothing is known to be done.
 
     ``step`` is the number of the step that had begun last when a host segment began, when the call that enqueued queue work
     began, or when work without a recorded call began; -1 before the first step.
@@ -41,6 +42,7 @@ class Likeness:
     role: Int64s
     step: Int64s
     edge_role: Int64s
+    work: npt.NDArray[np.bool_]
 
 
 def find_likeness(graph: DependencyGraph) -> Likeness:
@@ -58,7 +60,17 @@ def find_likeness(graph: DependencyGraph) -> Likeness:
     role, step = _with_rendezvous(graph, role, step)
     edges = graph.edges
     reason = numbered(edges.kind.astype(np.int64), edges.from_start.astype(np.int64), role[edges.src], role[edges.dst])
-    return Likeness(role, step, _one_each(reason, nodes.rank[edges.dst], step[edges.dst]))
+    edge_role = _one_each(reason, nodes.rank[edges.dst], step[edges.dst])
+    return Likeness(role, step, edge_role, _is_work(graph))
+
+
+def _is_work(graph: DependencyGraph) -> npt.NDArray[np.bool_]:
+    nodes = graph.nodes
+    carries_steps = np.zeros(len(graph), np.bool_)
+    for span in graph.steps:
+        carries_steps[max(span.first_node, 0) : span.last_node + 1] = True
+    host = (nodes.kind == NodeKind.HOST) & (carries_steps | (nodes.row >= 0))
+    return np.asarray(host | (nodes.kind == NodeKind.DEVICE))
 
 
 def _one_each(key: Int64s, rank: Int64s, step: Int64s) -> Int64s:

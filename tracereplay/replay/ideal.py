@@ -23,8 +23,9 @@ _WORK = (NodeKind.HOST, NodeKind.DEVICE, NodeKind.ARRIVAL)
 
 @dataclass(frozen=True, slots=True)
 class Equalised:
-    """What was made equal over the ranks: ``compared`` tasks that take time and that at least half of the ranks have,
-    ``kept`` ones that fewer have, with their time, ``entries`` ranks that enter their first step at another time.
+    """What was made equal over the ranks: ``compared`` pieces of work that take time and that at least half of the ranks
+    have, ``kept`` ones that fewer have, with their time and its share of all work, ``entries`` ranks that enter their first
+    step at another time.
     """
 
     compared: int
@@ -60,7 +61,7 @@ def without_stragglers(graph: DependencyGraph) -> Ideal:
     decided = replay(graph).waited_for
     return Ideal(
         timing=Timing(typical.dur_ns, typical.lag_ns, typical.residue_ns, release_ns),
-        equalised=_count(graph, tasks.known, release_ns),
+        equalised=_count(graph, likeness.work, tasks.known, release_ns),
         lag_before_ns=np.where(decided >= 0, nodes.residue_ns + edges.lag_ns[decided], 0),
         lag_after_ns=np.where(decided >= 0, typical.residue_ns + typical.lag_ns[decided], 0),
         late_before_ns=_late(nodes.release_ns, graph),
@@ -109,9 +110,9 @@ def _late(release_ns: Int64s, graph: DependencyGraph) -> Int64s:
     return entered - entered.min(initial=np.iinfo(np.int64).max) if entered.size else entered
 
 
-def _count(graph: DependencyGraph, known: Mask, release_ns: Int64s) -> Equalised:
+def _count(graph: DependencyGraph, work: Mask, known: Mask, release_ns: Int64s) -> Equalised:
     nodes = graph.nodes
-    timed = np.isin(nodes.kind, (NodeKind.HOST, NodeKind.DEVICE)) & (nodes.dur_ns > 0)
+    timed = work & (nodes.dur_ns > 0)
     kept_ns, all_ns = int(nodes.dur_ns[timed & ~known].sum()), int(nodes.dur_ns[timed].sum())
     entries = _entry_nodes(graph)
     entries = entries[entries >= 0]
