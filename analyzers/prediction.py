@@ -3,16 +3,20 @@
 Law: a scenario without changes predicts the baseline.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.replay.engine import replay
+from tracereplay.replay.engine import recorded_timing, replay
+from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.whatif import Change, Moved, apply
 from tracereplay.trace.classify import WorkClass
+
+# How the question is called where it is listed among others.
+IDEAL_STRAGGLERS = "ideal stragglers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +73,17 @@ class Prediction:
     assumed: tuple[str, ...]
     unmodelled: Unmodelled
     unsplit: int
+    equalised: Equalised | None
 
 
-def predict(graph: DependencyGraph, changes: list[Change]) -> Prediction:
-    """The job under the changes. A change to collectives that cannot be split gives an interval instead of a number."""
+def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True) -> Prediction:
+    """The job under the changes, without ``stragglers`` with every rank at the median of its work first. A change to
+    collectives that cannot be split gives an interval instead of a number.
+    """
     before = step_times(graph, replay(graph))
     baseline = summarise(graph, before)
-    scenario = apply(graph, changes)
+    ideal = None if stragglers else without_stragglers(graph)
+    scenario = apply(graph, changes, ideal.timing if ideal else None)
     after = step_times(graph, replay(graph, scenario.timing))
     predicted = summarise(graph, after)
     interval = None
@@ -93,17 +101,20 @@ def predict(graph: DependencyGraph, changes: list[Change]) -> Prediction:
         baseline_steady_ns=baseline.steady_ns,
         steps=_steps(baseline, predicted, after, known),
         ranks=_ranks(graph, before, after, known),
-        moved=scenario.moved,
-        unmoved_knobs=scenario.unmoved,
+        moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
+        unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved),
         assumed=_assumed(graph, changes),
         unmodelled=_unmodelled(graph, changes),
         unsplit=scenario.unsplit_touched,
+        equalised=ideal.equalised if ideal else None,
     )
 
 
 def notes(prediction: Prediction) -> list[str]:
     """What a reader must know beside the numbers: what moved nothing, and why there is an interval or none."""
     lines = [f"{name} moved nothing in this job" for name in prediction.unmoved_knobs]
+    if prediction.equalised is not None:
+        lines.append(_equalised_note(prediction.equalised, len(prediction.ranks)))
     if _marks_mislead(prediction):
         lines.append(
             "the answer is the mean of each step's longest rank, and which rank that is changes: a rank that enters a step "
@@ -115,6 +126,34 @@ def notes(prediction: Prediction) -> list[str]:
             "time being transfer; predicted_ns, speedup and steady_ns are null"
         )
     return lines
+
+
+def _equalised_note(e: Equalised, ranks: int) -> str:
+    if ranks == 1:
+        return "one rank has nothing to be compared with: --ideal stragglers needs the traces of several"
+    return (
+        f"{e.compared:,} tasks took the median over the ranks that do the same work; {e.kept:,} that fewer than half of the "
+        f"ranks have were kept ({100 * e.kept_share:.1f} % of the time of all); ranks that enter their first step at another "
+        f"time: {e.entries}"
+    )
+
+
+def _moved_by_ideal(ideal: Ideal) -> dict[str, Moved]:
+    """What ``--ideal stragglers`` moved beside durations: lags of tasks, and entries into the first step."""
+    rows = {"lag": (ideal.lag_before_ns, ideal.lag_after_ns), "late_entry": (ideal.late_before_ns, ideal.late_after_ns)}
+    return {
+        name: Moved(int(np.count_nonzero(a != b)), int(a[a != b].sum()), int(b[a != b].sum()), "median")
+        for name, (a, b) in rows.items()
+        if (a != b).any()
+    }
+
+
+def _unmoved_ideal(graph: DependencyGraph, ideal: Ideal | None) -> tuple[str, ...]:
+    if ideal is None:
+        return ()
+    recorded = recorded_timing(graph)
+    pairs = ((getattr(recorded, f.name), getattr(ideal.timing, f.name)) for f in fields(recorded))
+    return () if any((a != b).any() for a, b in pairs) else (IDEAL_STRAGGLERS,)
 
 
 def _marks_mislead(p: Prediction) -> bool:

@@ -69,6 +69,7 @@ def test_unreadable_input_is_one_line_that_names_it_and_code_3(
         ["bogus"],
         ["whatif", "SAMPLE"],
         ["whatif", "SAMPLE", "--scale", "bogus=2x"],
+        ["whatif", "SAMPLE", "--ideal", "bogus"],
         ["whatif", "SAMPLE", "--scale", "class:bogus=2x"],
         ["whatif", "SAMPLE", "--scale", "collective:bogus=2x"],
         ["whatif", "SAMPLE", "--scale", "host=-2x"],

@@ -28,3 +28,20 @@ def late_kernel() -> TraceFile:
     trace.call(LAUNCH, 10, 2, 1).call(LAUNCH, 20, 2, 2).call(LAUNCH, 30, 2, 3).call(LAUNCH, 40, 2, 4).call(LAUNCH, 100, 2, 5)
     trace.kernel("gemm", 20, 5, 1, 1).kernel("gemm", 30, 5, 2, 2).kernel("gemm", 40, 5, 3, 3).kernel("gemm", 60, 5, 4, 4)
     return trace.kernel("gemm", 1110, 50, 5, 5).call(SYNC, 120, 1045).call(SYNC, 1200, 2)
+
+
+def uneven_ranks() -> tuple[TraceFile, TraceFile, TraceFile]:
+    """Three ranks that never wait for each other; each is slow in another way.
+
+        host     |  10  |--a--|  10  |launch 5|5|sync ........|  20  |       sync returns 2 µs after the kernel
+        stream                       `-10-|--kernel--|
+
+    Rank 0 has a kernel of 60 µs instead of 30, rank 1 an operator a of 50 µs instead of 20, rank 2 enters 30 µs later and
+    runs an operator x of 15 µs between a and the launch, with gaps of 4 and 6 µs around it instead of one of 10 µs.
+    Their steps take 132, 132 and 117 µs.
+    """
+    first = TraceFile(0, 3).step(1, 0, 132).op("a", 10, 20).call(LAUNCH, 40, 5, 1).kernel("gemm", 50, 60, 7, 1)
+    second = TraceFile(1, 3).step(1, 0, 132).op("a", 10, 50).call(LAUNCH, 70, 5, 1).kernel("gemm", 80, 30, 7, 1)
+    third = TraceFile(2, 3).step(1, 30, 117).op("a", 40, 20).op("x", 64, 15).call(LAUNCH, 85, 5, 1)
+    third.kernel("gemm", 95, 30, 7, 1).call(SYNC, 95, 32)
+    return first.call(SYNC, 50, 62), second.call(SYNC, 80, 32), third

@@ -33,12 +33,21 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="KNOB=RATIOx changes the hardware, such as 'fabric.*.bandwidth=2x'. May be repeated."),
 ]
+Ideal = Annotated[
+    str | None,
+    typer.Option(
+        "--ideal",
+        help="stragglers: every rank takes the median over the ranks for the same work. --scale and --set come after it.",
+    ),
+]
+_IDEALS = ("stragglers",)
 
 
 def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its parameters
     paths: Paths,
     scale: Scales = None,
     set_: Settings = None,
+    ideal: Ideal = None,
     ranks: Ranks = None,
     steps: Steps = None,
     manifest: ManifestFile = None,
@@ -51,8 +60,10 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     debug: Debug = False,  # noqa: ARG001 - read by main.run
 ) -> None:
     """Re-time the job under changes, and say what the step would take."""
-    if not scale and not set_:
-        raise UsageError("nothing to change", hint="give --scale SELECTOR=FACTORx or --set KNOB=RATIOx")
+    if not scale and not set_ and ideal is None:
+        raise UsageError("nothing to change", hint="give --scale SELECTOR=FACTORx, --set KNOB=RATIOx or --ideal stragglers")
+    if ideal is not None and ideal not in _IDEALS:
+        raise UsageError(f"--ideal {ideal!r}: no such ideal", hint=f"ideals are {', '.join(_IDEALS)}")
     from tracereplay.analyzers.prediction import notes, predict  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
@@ -62,10 +73,11 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     changes = [parse_scale(one) for one in scale or []]
     changes += [setting_change(setting) for one in set_ or [] for setting in parse_setting(one)]
     job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
-    prediction = predict(graph, changes)
+    prediction = predict(graph, changes, stragglers=ideal is None)
     warnings = [*graph.warnings, *notes(prediction)]
     if as_json:
         write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction)), output)
     else:
-        write(text.prediction_text(prediction, ", ".join([*(scale or []), *(set_ or [])])), output)
+        question = [*([f"ideal {ideal}"] if ideal else []), *(scale or []), *(set_ or [])]
+        write(text.prediction_text(prediction, ", ".join(question)), output)
         note(warnings)

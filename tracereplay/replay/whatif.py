@@ -93,25 +93,27 @@ def setting_change(setting: Setting) -> Change:
     return Change(setting.knob.name, "knob", setting.knob.name, 1 / setting.ratio, knob=setting.knob)
 
 
-def apply(graph: DependencyGraph, changes: list[Change]) -> Scenario:
-    """The scenario of all changes together; factors on one task multiply.
+def apply(graph: DependencyGraph, changes: list[Change], base: Timing | None = None) -> Scenario:
+    """The scenario of all changes together; factors on one task multiply. They change the ``base``, by default the recorded
+    timing; what moved counts from the recorded one.
 
     Raises:
         UsageError: a change names a rank that the job does not have.
     """
     recorded = recorded_timing(graph)
+    base = base or recorded
     factors = _Factors(np.ones(len(graph)), np.ones(len(graph.edges)))
     with np.errstate(over="ignore", invalid="ignore"):  # too much for a float is refused below
         for change in changes:
             _multiply(graph, change, factors)
     unsplit = graph.nodes.kind == NodeKind.UNSPLIT
     touched = int(np.count_nonzero(unsplit & (factors.node != 1)))
-    dur_ns = _scaled(recorded.dur_ns, factors.node)
-    kept_ns = np.where(unsplit, recorded.dur_ns, dur_ns)
-    lag_ns = _scaled(recorded.lag_ns, factors.lag)
-    timing = Timing(dur_ns, lag_ns, recorded.residue_ns, recorded.release_ns)
-    other = Timing(kept_ns, lag_ns, recorded.residue_ns, recorded.release_ns) if touched else None
-    moved = _moved(graph, recorded, timing, factors)
+    dur_ns = _scaled(base.dur_ns, factors.node)
+    kept_ns = np.where(unsplit, base.dur_ns, dur_ns)
+    lag_ns = _scaled(base.lag_ns, factors.lag)
+    timing = Timing(dur_ns, lag_ns, base.residue_ns, base.release_ns)
+    other = Timing(kept_ns, lag_ns, base.residue_ns, base.release_ns) if touched else None
+    moved = _moved(graph, base, timing, factors)
     return Scenario(timing, other, moved, tuple(dict.fromkeys(factors.unmoved)), touched)
 
 
@@ -236,22 +238,22 @@ def _scaled(values: Int64s, factors: npt.NDArray[np.float64]) -> Int64s:
     return np.where(factors == 1, values, scaled.astype(np.int64))
 
 
-def _moved(graph: DependencyGraph, before: Timing, after: Timing, factors: _Factors) -> dict[str, Moved]:
+def _moved(graph: DependencyGraph, base: Timing, after: Timing, factors: _Factors) -> dict[str, Moved]:
     """Time moved by class of work; collectives by name, counted once each with the transfer all participants share."""
-    nodes = graph.nodes
-    touched = factors.node != 1
+    nodes, recorded = graph.nodes, recorded_timing(graph)
+    scaled, equalised = factors.node != 1, base.dur_ns != recorded.dur_ns
     moved: dict[str, Moved] = {}
     for work in WorkClass:
-        mine = touched & (nodes.work_class == work) & ~_is_wire(graph) & (before.dur_ns > 0)
+        mine = (nodes.work_class == work) & ~_is_wire(graph) & (((recorded.dur_ns > 0) & scaled) | equalised)
         if mine.any():
-            moved[work.name.lower()] = Moved(
-                int(np.count_nonzero(mine)), int(before.dur_ns[mine].sum()), int(after.dur_ns[mine].sum()), "ratio"
-            )
-    moved |= _moved_collectives(graph, before, after, touched)
-    changed = (factors.lag != 1) & (before.lag_ns != 0)
+            before_ns, after_ns = int(recorded.dur_ns[mine].sum()), int(after.dur_ns[mine].sum())
+            basis = [name for name, how in (("median", equalised), ("ratio", scaled)) if (how & mine).any()]
+            moved[work.name.lower()] = Moved(int(np.count_nonzero(mine)), before_ns, after_ns, ", ".join(basis))
+    moved |= _moved_collectives(graph, recorded, after, scaled)
+    changed = (factors.lag != 1) & (base.lag_ns != 0)
     if changed.any():
         moved["launch"] = Moved(
-            int(np.count_nonzero(changed)), int(before.lag_ns[changed].sum()), int(after.lag_ns[changed].sum()), "ratio"
+            int(np.count_nonzero(changed)), int(base.lag_ns[changed].sum()), int(after.lag_ns[changed].sum()), "ratio"
         )
     return moved
 

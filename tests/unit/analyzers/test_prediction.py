@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
-from tests.fakes.workloads import late_peer
+from tests.fakes.workloads import late_peer, uneven_ranks
 from tracereplay.analyzers.prediction import (
     Interval,
     Prediction,
@@ -132,3 +132,51 @@ def test_the_steady_state_is_predicted_beside_the_step(tmp_path: Path, text: str
     prediction = scaled(tmp_path, text, trace)
 
     assert (prediction.baseline_steady_ns, prediction.steady_ns) == (120_000, steady_ns)
+
+
+def test_without_stragglers_the_step_is_that_of_the_median_work(tmp_path: Path) -> None:
+    # See uneven_ranks: 132, 132, 117 µs become 102, 102, 117.
+    prediction = predict(graph_of(tmp_path, *uneven_ranks()), [], stragglers=False)
+
+    assert (prediction.baseline_ns, prediction.predicted_ns) == (132_000, 117_000)
+    assert [(r.baseline_ns, r.predicted_ns) for r in prediction.ranks] == [
+        (132_000, 102_000),
+        (132_000, 102_000),
+        (117_000, 117_000),
+    ]
+    assert prediction.moved == {
+        "host": Moved(1, 50_000, 20_000, "median"),
+        "gemm": Moved(1, 60_000, 30_000, "median"),
+        "late_entry": Moved(1, 30_000, 0, "median"),
+    }
+
+
+def test_changes_come_after_the_median(tmp_path: Path) -> None:
+    # Kernels of 30 µs become 15: 102 - 15, and 117 - 15 on rank 2.
+    changes = [parse_scale("class:gemm=0.5x")]
+
+    prediction = predict(graph_of(tmp_path, *uneven_ranks()), changes, stragglers=False)
+
+    assert [r.predicted_ns for r in prediction.ranks] == [87_000, 87_000, 102_000]
+    assert prediction.moved["gemm"] == Moved(3, 120_000, 45_000, "median, ratio")
+    assert prediction.moved["host"] == Moved(1, 50_000, 20_000, "median")
+
+
+def test_notes_count_what_took_the_median_and_what_was_kept(tmp_path: Path) -> None:
+    (line,) = notes(predict(graph_of(tmp_path, *uneven_ranks()), [], stragglers=False))
+
+    assert line == (
+        "20 tasks took the median over the ranks that do the same work; 3 that fewer than half of the ranks have were kept "
+        "(6.7 % of the time of all); ranks that enter their first step at another time: 1"
+    )
+
+
+def test_one_rank_alone_is_told_that_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    prediction = predict(graph_of(tmp_path, uneven_ranks()[0]), [], stragglers=False)
+
+    assert (prediction.predicted_ns, prediction.moved) == (132_000, {})
+    assert prediction.unmoved_knobs == ("ideal stragglers",)
+    assert notes(prediction) == [
+        "ideal stragglers moved nothing in this job",
+        "one rank has nothing to be compared with: --ideal stragglers needs the traces of several",
+    ]

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 CLI = (DOCS / "reference" / "cli.md").read_text()
 JSON = (DOCS / "reference" / "json.md").read_text()
+IDEAL = ("--ideal", "stragglers")
 NAMED_BY_THE_JOB = re.compile(r"(edges|moved|by_class)\.\w+")
 
 
@@ -127,11 +128,13 @@ def test_every_verb_is_documented() -> None:
     assert sorted(sections) == sorted(group.commands)
 
 
-@pytest.mark.parametrize("words", [["info"], ["replay"], ["whatif", "--set", "host.speed=2x"], ["attribute"]])
+@pytest.mark.parametrize(
+    "words", [["info"], ["replay"], ["whatif", "--set", "host.speed=2x"], ["whatif", *IDEAL], ["attribute"]]
+)
 def test_every_key_that_is_printed_is_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     keys = printed_keys(capsys, *words, whole_job(tmp_path))
 
-    assert keys - documented_keys(words[0]) <= {"interval"}
+    assert keys - documented_keys(words[0]) <= {"interval", "equalised"}
 
 
 @pytest.mark.parametrize("words", [["info"], ["replay"], ["attribute"]])
@@ -151,6 +154,6 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
     alone = TraceFile(0, 2)
     alone.events = late_peer()[0].events
 
-    keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x")
+    keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x", *IDEAL)
 
     assert documented_keys("whatif") - keys == set()
