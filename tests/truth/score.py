@@ -48,9 +48,7 @@ class Score:
         return self.right / (self.right + self.wrong) if self.right + self.wrong else 1.0
 
     def __add__(self, other: "Score") -> "Score":
-        return Score(
-            self.asked + other.asked, self.found + other.found, self.right + other.right, self.wrong + other.wrong
-        )
+        return Score(self.asked + other.asked, self.found + other.found, self.right + other.right, self.wrong + other.wrong)
 
 
 def true_edges(machine: Machine, export: Export, *, all_recorded: bool) -> tuple[list[Edge], list[Edge]]:
@@ -115,9 +113,7 @@ class Order:
             self._reach[point] = seen
         return self._reach[point]
 
-    def _program_order(
-        self, machine: Machine, export: Export
-    ) -> Iterable[tuple[tuple[Event, int], tuple[Event, int]]]:
+    def _program_order(self, machine: Machine, export: Export) -> Iterable[tuple[tuple[Event, int], tuple[Event, int]]]:
         """Begins and ends of each thread's events, one after the other."""
         threads: dict[tuple[int, str], list[tuple[int, int, int, tuple[Event, int]]]] = defaultdict(list)
         for number, (event, place) in enumerate(zip(machine.events, export.place, strict=True)):
@@ -162,11 +158,7 @@ def judge(machine: Machine, export: Export, given: Sequence[Edge], *, all_record
     under_given, under_true = Order(machine, export, given), Order(machine, export, edges)
     together, truly = _sets(given), _sets(edges)
     truth = set(edges)
-    lost = frozenset(
-        e
-        for e in asked
-        if not (_in_one(together, e) if e.kind == "collective" else under_given.follows(e))
-    )
+    lost = frozenset(e for e in asked if not (_in_one(together, e) if e.kind == "collective" else under_given.follows(e)))
     right, wrong = [], []
     for edge in given:
         if edge.kind == "thread_order":

@@ -14,7 +14,9 @@ from tests.truth.machine import Do, Machine
 COMPUTE, SIDE, OTHER_SIDE, EXCHANGE, REDUCE, TENSOR, PIPE = 7, 20, 24, 28, 32, 36, 40
 MAIN, BACKWARD, LOADER = "main", "backward", "loader"
 GEMM = "volta_sgemm_128x64_tn"
-ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>>"
+ELEMENTWISE = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>>"
+)
 LOOKUP = "void split_embedding_codegen_forward_unweighted_kernel<float, float, float, int, 2>"
 COPY_IN, COPY_OUT = "Memcpy HtoD (Pageable -> Device)", "Memcpy DtoH (Device -> Pageable)"
 COPY_PINNED = "Memcpy HtoD (Pinned -> Device)"
@@ -238,9 +240,7 @@ class _Rank:
         ready, done = self._event("ready"), self._event("done")
         self.seq[group] = self.seq.get(group, 0) + 1
         args = {"name": name, "nelems": 1 << 16}
-        launch = self._do(
-            "collective", name=_KERNEL_OF[name], ns=round(ns), stream=stream, key=(group, self.seq[group], args)
-        )
+        launch = self._do("collective", name=_KERNEL_OF[name], ns=round(ns), stream=stream, key=(group, self.seq[group], args))
         enqueue = [self._do("record", key=ready, stream=COMPUTE), self._do("await", key=ready, stream=stream), launch]
         body = [self._host(), *enqueue, self._do("record", key=done, stream=stream), self._work(2_000)]
         return self._op(_OPERATOR_OF[name], *body), done
@@ -298,7 +298,11 @@ class _Rank:
 
     def _event_sync(self) -> list[Do]:
         key = self._event("last")
-        return [self._do("record", key=key, stream=COMPUTE), self._host(), self._do("sync", name="cudaEventSynchronize", key=key)]
+        return [
+            self._do("record", key=key, stream=COMPUTE),
+            self._host(),
+            self._do("sync", name="cudaEventSynchronize", key=key),
+        ]
 
     # -- other threads --------------------------------------------------------------------------------------------------
 
@@ -308,7 +312,9 @@ class _Rank:
             inner = [self._host(), self._simple("aten::mm", GEMM), self._simple("aten::mul", ELEMENTWISE), self._work(2_000)]
             body += [self._op("autograd::engine::evaluate_function: AddmmBackward0", *inner), self._work(4_000)]
             if number % 2:
-                call, self.reduced = self._collective(ALL_REDUCE, "0", REDUCE, (40_000 + 200_000 * self._shape()) * self.draw.gpu)
+                call, self.reduced = self._collective(
+                    ALL_REDUCE, "0", REDUCE, (40_000 + 200_000 * self._shape()) * self.draw.gpu
+                )
                 body.append(self._op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", call))
         return [*body, self._do("give", key=("done", self.step))]
 

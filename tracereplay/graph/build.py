@@ -21,6 +21,7 @@ from tracereplay.graph.layout import lay_out, step_of_time
 from tracereplay.graph.model import NO_RELEASE, Collective, Coverage, DependencyGraph, EdgeArrays, Nodes, StepSpan
 from tracereplay.graph.rules.autograd import autograd
 from tracereplay.graph.rules.collective import join_collectives
+from tracereplay.graph.rules.device_wait import device_wait
 from tracereplay.graph.rules.event_wait import event_wait
 from tracereplay.graph.rules.host_collective import host_collective
 from tracereplay.graph.rules.launch import launch
@@ -41,6 +42,7 @@ RANK_RULES: tuple[Callable[[RankDraft], Found], ...] = (
     stream_order,
     event_wait,
     sync,
+    device_wait,
     autograd,
     thread_wait,
 )

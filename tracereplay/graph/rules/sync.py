@@ -41,6 +41,8 @@ _NONE = make_edges(EdgeKind.SYNC, Basis.INFERRED, [], [])
 _SILENT_MARGIN_NS = 50_000
 # No such call costs more CPU time of its own (1 to 13 µs on the corpus traces): what it lasted beyond that, it waited.
 _COST_NS = 20_000
+# A thread goes on within tens of microseconds of the end that it waited for.
+_LONGEST_WAKE_NS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,12 @@ def sync(draft: RankDraft) -> Found:
         basis = Basis.INFERRED if named is None else Basis.RECORDED
         parts.append(make_edges(EdgeKind.SYNC, basis, draft.work_last_node[kept], [node] * len(kept)))
         last = max((int(draft.work.end_ns[w]) for w in kept), default=call.start_ns)
-        if last > call.start_ns:
+        after_ns = call.end_ns - last
+        if last > call.start_ns and after_ns > _LONGEST_WAKE_NS:
+            # The work ended long before the call did: what the call did then is its own, and nothing covers it.
+            uncovered_ns += after_ns
+            waits.append((node - 1, after_ns))
+        elif last > call.start_ns:
             waits.append((node - 1, min(usual.get(call.name, 0), last - call.start_ns)))
         elif _blocks(call):
             uncovered_ns += max(call.end_ns - call.start_ns - usual.get(call.name, 0), 0)

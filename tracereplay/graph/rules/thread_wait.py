@@ -20,6 +20,7 @@ from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
 from tracereplay.graph.rules.autograd import engine_codes
+from tracereplay.graph.stretches import Stretch, open_stretches, place_name, visits
 from tracereplay.trace.schema import Role
 from tracereplay.trace.times import Int64s
 
@@ -33,25 +34,11 @@ _FIT_ALONE, _FIT_REPEATED, _FIT_THERE = 8, 3, 0.3
 _GIVER_SHARE = 0.25
 _UNUSUAL_TIMES = 10
 _UNUSUAL_NS = 50_000
-_COMPUTE = (int(Role.CPU_OP), int(Role.RUNTIME))
-
-
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Time of a thread that may be a wait: its segment, begin and end, the place in the program, its own time if it waited."""
-
-    thread: HostThread
-    segment: int
-    start_ns: int
-    end_ns: int
-    place: tuple[str, str]
-    own_ns: int
-    in_call: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    stretch: _Stretch
+    stretch: Stretch
     giver: HostThread
     end_ns: int
     name: str
@@ -89,33 +76,21 @@ def _in_step(draft: RankDraft, taken: list[_Match]) -> list[tuple[int, int]]:
     thread, giver = taken[0].stretch.thread, taken[0].giver
     if any(m.stretch.thread is not thread or m.giver is not giver for m in taken):
         return []
-    visits = _visits(draft, thread, taken[0].stretch.place)
+    stops = visits(draft, thread, taken[0].stretch.place)
     rows, ends = _outermost(draft, giver, in_call=taken[0].stretch.in_call)
     ends = np.sort(ends[[draft.table.name_of(int(row)) == taken[0].name for row in rows]])
-    shifts = {
-        int(np.searchsorted(ends, m.end_ns)) - int(np.searchsorted(visits, m.stretch.segment)) for m in taken
-    }
+    shifts = {int(np.searchsorted(ends, m.end_ns)) - int(np.searchsorted(stops, m.stretch.segment)) for m in taken}
     if len(shifts) != 1:
         return []
     waited = {m.stretch.segment for m in taken}
     pairs = []
-    for number, segment in enumerate(visits.tolist()):
+    for number, segment in enumerate(stops.tolist()):
         place = number + next(iter(shifts))
         if segment in waited or not 0 <= place < ends.size:
             continue
         if ends[place] <= thread.tiling.start_ns[segment + 1]:
             pairs.append((giver.node_ending_by(int(ends[place])), thread.first_node + segment + 1))
     return pairs
-
-
-def _visits(draft: RankDraft, thread: HostThread, place: tuple[str, str]) -> Int64s:
-    """The segments of a thread at a place: between an owner and a follower of these names."""
-    tiling = thread.tiling
-    owners = np.where(tiling.owner >= 0, thread.rows[np.maximum(tiling.owner, 0)], -1)
-    names = np.array([*(name.partition("#")[0] for name in draft.table.names), ""], object)
-    codes = np.where(owners >= 0, draft.table.codes("name")[owners], len(draft.table.names))
-    own = names[codes]
-    return np.flatnonzero((own[:-1] == place[0]) & (own[1:] == place[1]))
 
 
 def _is_shown(matches: list[_Match]) -> bool:
@@ -135,7 +110,7 @@ def _matches(draft: RankDraft) -> list[_Match]:
     device_ends = np.sort(draft.work.end_ns)
     matches = []
     for thread in threads:
-        for stretch in [*_open_stretches(draft, thread), *_unusual_calls(draft, thread, device_ends)]:
+        for stretch in [*open_stretches(draft, thread, _SHORTEST_NS), *_unusual_calls(draft, thread, device_ends)]:
             best: _Match | None = None
             for giver, (rows, ends) in zip(threads, calls if stretch.in_call else events, strict=True):
                 place = int(np.searchsorted(ends, stretch.end_ns, side="right")) - 1
@@ -162,24 +137,7 @@ def _outermost(draft: RankDraft, thread: HostThread, *, in_call: bool) -> tuple[
     return rows[order], ends[order]
 
 
-def _open_stretches(draft: RankDraft, thread: HostThread) -> list[_Stretch]:
-    """Segments of a thread that no operator and no call covers."""
-    tiling = thread.tiling
-    owners = np.where(tiling.owner >= 0, thread.rows[np.maximum(tiling.owner, 0)], -1)
-    roles = np.where(owners >= 0, draft.table.column("role")[owners], -1)
-    long = tiling.end_ns - tiling.start_ns >= _SHORTEST_NS
-    open_ = np.flatnonzero(long & ~np.isin(roles, _COMPUTE))
-    open_ = open_[open_ + 1 < tiling.start_ns.size]
-    stretches = []
-    for segment in open_.tolist():
-        place = (_name(draft, int(owners[segment])), _name(draft, int(owners[segment + 1])))
-        stretches.append(
-            _Stretch(thread, segment, int(tiling.start_ns[segment]), int(tiling.end_ns[segment]), place, 0, False)
-        )
-    return stretches
-
-
-def _unusual_calls(draft: RankDraft, thread: HostThread, device_ends: Int64s) -> list[_Stretch]:
+def _unusual_calls(draft: RankDraft, thread: HostThread, device_ends: Int64s) -> list[Stretch]:
     """Runtime calls many times as long as their kind is in this recording, at whose end no device work ended."""
     table = draft.table
     tiling = thread.tiling
@@ -197,10 +155,6 @@ def _unusual_calls(draft: RankDraft, thread: HostThread, device_ends: Int64s) ->
             start, end = int(table.column("ts_ns")[row]), int(tiling.end_ns[segment])
             near = np.searchsorted(device_ends, [end - _WAKE_NS, end], side="right")
             if tiling.owner[segment] == position and near[0] == near[1]:
-                place = (table.names[code], _name(draft, int(thread.rows[max(int(tiling.parent[position]), 0)])))
-                stretches.append(_Stretch(thread, segment, start, end, place, usual, True))
+                place = (table.names[code], place_name(draft, int(thread.rows[max(int(tiling.parent[position]), 0)])))
+                stretches.append(Stretch(thread, segment, start, end, place, usual, True))
     return stretches
-
-
-def _name(draft: RankDraft, row: int) -> str:
-    return draft.table.name_of(row).partition("#")[0] if row >= 0 else ""

@@ -1,0 +1,71 @@
+"""Stretches of host time that no operator and no call covers: in, a thread of a draft; out, where and how long they are.
+
+Such time is host time unless something shows that it was a wait. What shows it is that it ends with the end of something
+else, again and again at one place of the program; a place is between an owner and a follower of certain names.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracereplay.graph.draft import HostThread, RankDraft
+from tracereplay.trace.schema import Role
+from tracereplay.trace.times import Int64s
+
+_COMPUTE = (int(Role.CPU_OP), int(Role.RUNTIME))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Time of a thread that may be a wait: its segment, begin and end, the place in the program, its own time if it waited,
+    whether it is the time of a call.
+    """
+
+    thread: HostThread
+    segment: int
+    start_ns: int
+    end_ns: int
+    place: tuple[str, str]
+    own_ns: int
+    in_call: bool
+
+    @property
+    def node(self) -> int:
+        """The node of the segment."""
+        return self.thread.first_node + self.segment
+
+
+def open_stretches(draft: RankDraft, thread: HostThread, shortest_ns: int) -> list[Stretch]:
+    """Segments of a thread, at least so long, that no operator and no call covers."""
+    tiling = thread.tiling
+    owners = _owners(thread)
+    roles = np.where(owners >= 0, draft.table.column("role")[owners], -1)
+    long = tiling.end_ns - tiling.start_ns >= shortest_ns
+    found = np.flatnonzero(long & ~np.isin(roles, _COMPUTE))
+    found = found[found + 1 < tiling.start_ns.size]
+    stretches = []
+    for segment in found.tolist():
+        place = (place_name(draft, int(owners[segment])), place_name(draft, int(owners[segment + 1])))
+        start, end = int(tiling.start_ns[segment]), int(tiling.end_ns[segment])
+        stretches.append(Stretch(thread, segment, start, end, place, 0, in_call=False))
+    return stretches
+
+
+def visits(draft: RankDraft, thread: HostThread, place: tuple[str, str]) -> Int64s:
+    """The segments of a thread at a place."""
+    owners = _owners(thread)
+    names = np.array([*(name.partition("#")[0] for name in draft.table.names), ""], object)
+    codes = np.where(owners >= 0, draft.table.codes("name")[owners], len(draft.table.names))
+    own = names[codes]
+    return np.flatnonzero((own[:-1] == place[0]) & (own[1:] == place[1]))
+
+
+def place_name(draft: RankDraft, row: int) -> str:
+    """The name of a row without what numbers it (``ProfilerStep#3``), empty for a gap."""
+    return draft.table.name_of(row).partition("#")[0] if row >= 0 else ""
+
+
+def _owners(thread: HostThread) -> Int64s:
+    """The table row of each segment's innermost event, -1 for a gap."""
+    tiling = thread.tiling
+    return np.where(tiling.owner >= 0, thread.rows[np.maximum(tiling.owner, 0)], -1)
