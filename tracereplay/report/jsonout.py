@@ -9,6 +9,7 @@ from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
 from tracereplay.analyzers.overview import Overview
 from tracereplay.analyzers.prediction import Prediction
+from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
 
 
@@ -60,3 +61,8 @@ def attribution_result(attribution: Attribution) -> dict[str, Any]:
     result["collectives"]["rows"] = rows
     result["critical_path"] = {"length_ns": result.pop("path_ns"), "by_class": result.pop("by_class")}
     return result
+
+
+def edges_result(edges: EventEdges, file: str) -> dict[str, Any]:
+    """``graph``'s result."""
+    return {"file": file, "edges": len(edges.table), "by_kind": edges.counts(), "without_event": edges.without_event}

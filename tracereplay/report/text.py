@@ -12,6 +12,7 @@ from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
 from tracereplay.analyzers.overview import Overview, RankOverview
 from tracereplay.analyzers.prediction import Prediction
+from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
 from tracereplay.units import format_ns, format_share
 
@@ -94,10 +95,7 @@ def accuracy_text(accuracy: Accuracy, coverage: Coverage) -> str:
             ],
             len(accuracy.ranks),
         ),
-        _table(
-            ("why tasks wait", "recorded", "inferred"),
-            [(kind, f"{n['recorded']:,}", f"{n['inferred']:,}") for kind, n in coverage.edges.items() if any(n.values())],
-        ),
+        _table(("why tasks wait", "recorded", "inferred"), _by_kind(coverage.edges)),
         f"work without a launch {coverage.unlinked_work:,};  pairs that timing refuted {coverage.refuted:,};  "
         f"clock violations {coverage.clock_violations:,};  dropped edges {coverage.dropped_edges:,}",
     ]
@@ -140,6 +138,19 @@ def attribution_text(a: Attribution) -> str:
     top = [s for s in a.sensitivity if s.saved_ns_2x][:_SHOWN]
     lines.append(_table(("twice as fast", "step saves"), [(s.knob, format_ns(s.saved_ns_2x)) for s in top]))
     return _page(lines)
+
+
+def edges_text(edges: EventEdges, file: str) -> str:
+    """``graph`` as text."""
+    lines = [f"wrote {len(edges.table):,} edges to {file}"]
+    lines.append(_table(("why events wait", "recorded", "inferred"), _by_kind(edges.counts())))
+    if edges.without_event:
+        lines.append(f"edges of the graph with no event on one side, left out: {edges.without_event:,}")
+    return _page(lines)
+
+
+def _by_kind(counts: dict[str, dict[str, int]]) -> list[tuple[str, str, str]]:
+    return [(kind, f"{n['recorded']:,}", f"{n['inferred']:,}") for kind, n in counts.items() if any(n.values())]
 
 
 def _answer(p: Prediction, question: str) -> str:
