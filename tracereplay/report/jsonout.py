@@ -7,6 +7,7 @@ from typing import Any
 from tracereplay import __version__
 from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
+from tracereplay.analyzers.causes import Causes, Link, Other
 from tracereplay.analyzers.overview import Overview
 from tracereplay.analyzers.prediction import Prediction
 from tracereplay.graph.event_edges import EventEdges
@@ -66,3 +67,21 @@ def attribution_result(attribution: Attribution) -> dict[str, Any]:
 def edges_result(edges: EventEdges, file: str) -> dict[str, Any]:
     """``graph``'s result."""
     return {"file": file, "edges": len(edges.table), "by_kind": edges.counts(), "without_event": edges.without_event}
+
+
+def causes_result(causes: Causes) -> dict[str, Any]:
+    """``why``'s result."""
+    result = dataclasses.asdict(causes)
+    return {**result.pop("place"), **result, "chain": [_link(link) for link in causes.chain]}
+
+
+def _link(link: Link) -> dict[str, Any]:
+    record = dataclasses.asdict(link)
+    if link.because is not None:
+        record["because"]["others"] = [_other(other) for other in link.because.others]
+    return {**record.pop("place"), **record}
+
+
+def _other(other: Other) -> dict[str, Any]:
+    record = dataclasses.asdict(other)
+    return {**record.pop("place"), **record}
