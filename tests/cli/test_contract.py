@@ -15,7 +15,7 @@ from tests.fakes.kineto import TraceFile
 from tracereplay.cli.load import note
 from tracereplay.cli.main import main
 
-VERBS = (["info"], ["replay"], ["whatif", "--scale", "host=0.5x"], ["attribute"])
+VERBS = (["info"], ["replay"], ["whatif", "--scale", "host=0.5x"], ["attribute"], ["why", "--name", "aten::*"])
 
 
 def one_line(captured: Any) -> str:
@@ -79,6 +79,10 @@ def test_unreadable_input_is_one_line_that_names_it_and_code_3(
         ["whatif", "SAMPLE", "--set", "bogus.bandwidth=2x"],
         ["whatif", "SAMPLE", "--set", "host.speed=0x"],
         ["whatif", "SAMPLE", "--set", "host.speed=3GB/s"],
+        ["why", "SAMPLE"],
+        ["why", "SAMPLE", "--event", "5"],
+        ["why", "SAMPLE", "--event", "5", "--name", "aten::mm"],
+        ["why", "SAMPLE", "--rank", "0", "--event", "5", "--step", "3"],
         ["info", "SAMPLE", "--ranks", "a"],
         ["info", "SAMPLE", "--ranks", "3-1"],
         ["replay", "SAMPLE", "--steps", "x"],
@@ -90,6 +94,16 @@ def test_wrong_usage_is_one_line_and_code_2(arguments: list[str], sample: str, c
     status = main([sample if a == "SAMPLE" else a for a in arguments])
 
     assert status == 2
+    one_line(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "words", [["--name", "nothing*"], ["--name", "aten::mm", "--step", "99"], ["--rank", "7", "--event", "5"]], ids=" ".join
+)
+def test_an_event_that_is_not_there_is_code_3(words: list[str], sample: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["why", sample, *words])
+
+    assert status == 3
     one_line(capsys.readouterr())
 
 

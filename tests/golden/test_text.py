@@ -15,6 +15,7 @@ CASES = {
     "whatif_one_rank": ["whatif", "sample_traces/dlrm_2rank", "--ranks", "0", "--scale", "collective:*=0.5x"],
     "whatif_ideal": ["whatif", "sample_traces/dlrm_2rank_slow_peer", "--ideal", "stragglers", "--scale", "host=0.5x"],
     "attribute": ["attribute", "sample_traces/dlrm_2rank"],
+    "why": ["why", "sample_traces/dlrm_2rank_slow_peer", "--rank", "0", "--name", "Optimizer.step*", "--step", "4"],
     "attribute_slow_peer": ["attribute", "sample_traces/dlrm_2rank_slow_peer"],
 }
 

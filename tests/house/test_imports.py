@@ -65,6 +65,15 @@ def test_package_itself_imports_nothing() -> None:
     assert done.stdout.strip() == "{'tracereplay'}"
 
 
+def test_networkx_loads_nothing_of_ours_for_knowing_of_our_backend() -> None:
+    done = run_python(
+        "import networkx, sys; assert 'tracereplay' in networkx.utils.backends.backend_info;"
+        "print(sorted({'numpy', 'numba', 'pyarrow', 'tracereplay.graph.model'} & set(sys.modules)))"
+    )
+
+    assert done.stdout.strip() == "[]", done.stderr
+
+
 def test_each_module_can_be_the_first_one_imported() -> None:
     done = run_python(EACH_MODULE_ALONE)
 

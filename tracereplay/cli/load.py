@@ -116,10 +116,19 @@ def write(text: str, output: Path | None) -> None:
     if output is None:
         _print(text)
         return
+    write_file(output, lambda draft: draft.write_text(text, encoding="utf-8"))
+
+
+def write_file(output: Path, fill: Callable[[Path], object]) -> None:
+    """Let ``fill`` write a file and put it in its place whole or not at all.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix=".partial-", dir=output.parent) as folder:
             draft = Path(folder) / "draft"
-            draft.write_text(text, encoding="utf-8")
+            fill(draft)
             draft.replace(output)
     except OSError as error:
-        raise UsageError(f"cannot write ({error.strerror})", where=str(output), hint="give --output another place") from error
+        raise UsageError(f"cannot write ({error.strerror})", where=str(output), hint="name another place") from error

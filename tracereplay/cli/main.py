@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tracereplay import __version__
-from tracereplay.cli import attribute, collect, convert, info, replay, whatif
+from tracereplay.cli import attribute, collect, convert, graph, info, replay, whatif, why
 from tracereplay.errors import ExitCode, TracereplayError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -15,6 +15,8 @@ app.command()(info.info)
 app.command()(replay.replay)
 app.command()(whatif.whatif)
 app.command()(attribute.attribute)
+app.command()(why.why)
+app.command()(graph.graph)
 app.command()(convert.convert)
 app.add_typer(collect.app, name="collect")
 

@@ -15,10 +15,12 @@ from tracereplay.cli.options import (
     Strict,
     request,
 )
+from tracereplay.cli.trace_out import TraceOut, write_traces
 
 
 def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its parameters
     paths: Paths,
+    trace_out: TraceOut = None,
     ranks: Ranks = None,
     steps: Steps = None,
     manifest: ManifestFile = None,
@@ -33,11 +35,14 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     """Re-time the job on the hardware it ran on, and say how far that is from the recording."""
     from tracereplay.analyzers.accuracy import assess  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
+    from tracereplay.replay.engine import replay as scheduled  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
     job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
     accuracy = assess(graph)
     warnings = list(graph.warnings)
+    if trace_out is not None:
+        warnings += write_traces(graph, scheduled(graph), trace_out)
     if as_json:
         result = jsonout.accuracy_result(accuracy, graph.coverage, list(job.ranks_missing))
         write(jsonout.envelope("replay", job.files, warnings, result), output)

@@ -19,7 +19,8 @@ from tracereplay.cli.options import (
     Strict,
     request,
 )
-from tracereplay.errors import UsageError
+from tracereplay.cli.trace_out import TraceOut, write_traces
+from tracereplay.errors import TraceError, UsageError
 
 Scales = Annotated[
     list[str] | None,
@@ -48,6 +49,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     scale: Scales = None,
     set_: Settings = None,
     ideal: Ideal = None,
+    trace_out: TraceOut = None,
     ranks: Ranks = None,
     steps: Steps = None,
     manifest: ManifestFile = None,
@@ -67,7 +69,9 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     from tracereplay.analyzers.prediction import notes, predict  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
-    from tracereplay.replay.whatif import parse_scale, setting_change  # noqa: PLC0415
+    from tracereplay.replay.engine import replay  # noqa: PLC0415
+    from tracereplay.replay.ideal import without_stragglers  # noqa: PLC0415
+    from tracereplay.replay.whatif import apply, parse_scale, setting_change  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
     changes = [parse_scale(one) for one in scale or []]
@@ -75,6 +79,11 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
     prediction = predict(graph, changes, stragglers=ideal is None)
     warnings = [*graph.warnings, *notes(prediction)]
+    if trace_out is not None and prediction.interval is not None:
+        raise TraceError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
+    if trace_out is not None:
+        idealised = None if ideal is None else without_stragglers(graph).timing
+        warnings += write_traces(graph, replay(graph, apply(graph, changes, idealised).timing), trace_out)
     if as_json:
         write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction)), output)
     else:

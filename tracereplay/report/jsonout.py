@@ -7,8 +7,10 @@ from typing import Any
 from tracereplay import __version__
 from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
+from tracereplay.analyzers.causes import Causes, Link, Other
 from tracereplay.analyzers.overview import Overview
 from tracereplay.analyzers.prediction import Prediction
+from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
 
 
@@ -60,3 +62,26 @@ def attribution_result(attribution: Attribution) -> dict[str, Any]:
     result["collectives"]["rows"] = rows
     result["critical_path"] = {"length_ns": result.pop("path_ns"), "by_class": result.pop("by_class")}
     return result
+
+
+def edges_result(edges: EventEdges, file: str) -> dict[str, Any]:
+    """``graph``'s result."""
+    return {"file": file, "edges": len(edges.table), "by_kind": edges.counts(), "without_event": edges.without_event}
+
+
+def causes_result(causes: Causes) -> dict[str, Any]:
+    """``why``'s result."""
+    result = dataclasses.asdict(causes)
+    return {**result.pop("place"), **result, "chain": [_link(link) for link in causes.chain]}
+
+
+def _link(link: Link) -> dict[str, Any]:
+    record = dataclasses.asdict(link)
+    if link.because is not None:
+        record["because"]["others"] = [_other(other) for other in link.because.others]
+    return {**record.pop("place"), **record}
+
+
+def _other(other: Other) -> dict[str, Any]:
+    record = dataclasses.asdict(other)
+    return {**record.pop("place"), **record}

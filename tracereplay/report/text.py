@@ -10,8 +10,10 @@ from rich.table import Table
 
 from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
+from tracereplay.analyzers.causes import Causes, Link
 from tracereplay.analyzers.overview import Overview, RankOverview
 from tracereplay.analyzers.prediction import Prediction
+from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
 from tracereplay.units import format_ns, format_share
 
@@ -19,6 +21,8 @@ T = TypeVar("T")
 
 WIDTH = 110
 _SHOWN = 12
+_SHOWN_LINKS = 40
+_NAME = 28
 
 
 def overview_text(overview: Overview) -> str:
@@ -94,10 +98,7 @@ def accuracy_text(accuracy: Accuracy, coverage: Coverage) -> str:
             ],
             len(accuracy.ranks),
         ),
-        _table(
-            ("why tasks wait", "recorded", "inferred"),
-            [(kind, f"{n['recorded']:,}", f"{n['inferred']:,}") for kind, n in coverage.edges.items() if any(n.values())],
-        ),
+        _table(("why tasks wait", "recorded", "inferred"), _by_kind(coverage.edges)),
         f"work without a launch {coverage.unlinked_work:,};  pairs that timing refuted {coverage.refuted:,};  "
         f"clock violations {coverage.clock_violations:,};  dropped edges {coverage.dropped_edges:,}",
     ]
@@ -140,6 +141,66 @@ def attribution_text(a: Attribution) -> str:
     top = [s for s in a.sensitivity if s.saved_ns_2x][:_SHOWN]
     lines.append(_table(("twice as fast", "step saves"), [(s.knob, format_ns(s.saved_ns_2x)) for s in top]))
     return _page(lines)
+
+
+def causes_text(causes: Causes) -> str:
+    """``why`` as text. Neighbours on one thread that waited for nothing else share a row."""
+    where = f"rank {_rank(causes.place.rank)}, event {causes.place.event}"
+    lines = [f"{causes.place.name} ({where}) began {format_ns(causes.start_ns)} into step {causes.step}"]
+    if causes.matches > 1:
+        lines[0] += f"; it is the first of {causes.matches:,} events that fit"
+    lines.append(
+        f"{len(causes.chain) - 1:,} causes lead back to {causes.ends_with}; each task began after the next one and a lag:"
+    )
+    rows = _runs(causes.chain)
+    head = ("task", "rank", "began", "own time", "after the next by", "lag", "slack")
+    lines.append(_table(head, [_chain_row(run) for run in rows[:_SHOWN_LINKS]], len(rows)))
+    return _page(lines)
+
+
+def _runs(chain: Sequence[Link]) -> list[list[Link]]:
+    """The chain in rows: a row holds one task, or neighbours on a host thread between which nothing was decided."""
+    runs: list[list[Link]] = []
+    joined = False
+    for position, link in enumerate(chain):
+        plain = link.because is not None and link.because.kind == "thread_order" and not link.because.others
+        inner = 0 < position < len(chain) - 1 and plain
+        if inner and joined:
+            runs[-1].append(link)
+        else:
+            runs.append([link])
+        joined = inner
+    return runs
+
+
+def _chain_row(run: Sequence[Link]) -> tuple[str, ...]:
+    last = run[-1]
+    name = last.place.name
+    if len(run) > 1:
+        longest = max(run, key=lambda link: link.dur_ns)
+        name = f"{len(run):,} tasks, longest {longest.place.name}"
+    task = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+    # A rendezvous is of no rank; neither is a task whose file names none.
+    rank = "" if last.place.rank is None else str(last.place.rank)
+    began = (task, rank, format_ns(last.start_ns), format_ns(sum(link.dur_ns for link in run)))
+    if last.because is None:
+        return (*began, "", "", "")
+    slack = "" if last.because.slack_ns is None else format_ns(last.because.slack_ns)
+    basis = "" if last.because.basis == "recorded" else f" ({last.because.basis})"
+    return (*began, f"{last.because.kind}{basis}", format_ns(last.because.lag_ns), slack)
+
+
+def edges_text(edges: EventEdges, file: str) -> str:
+    """``graph`` as text."""
+    lines = [f"wrote {len(edges.table):,} edges to {file}"]
+    lines.append(_table(("why events wait", "recorded", "inferred"), _by_kind(edges.counts())))
+    if edges.without_event:
+        lines.append(f"edges of the graph with no event on one side, left out: {edges.without_event:,}")
+    return _page(lines)
+
+
+def _by_kind(counts: dict[str, dict[str, int]]) -> list[tuple[str, str, str]]:
+    return [(kind, f"{n['recorded']:,}", f"{n['inferred']:,}") for kind, n in counts.items() if any(n.values())]
 
 
 def _answer(p: Prediction, question: str) -> str:

@@ -213,6 +213,10 @@ class EventTable:
         args = decoded.get("args") if isinstance(decoded, dict) else None
         return args if isinstance(args, dict) else {}
 
+    def texts_of(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
+        """The events' own JSON texts, without what may follow them."""
+        return [text.strip().rstrip(b",") for text in self._texts.take(pa.array(rows)).to_pylist()]
+
     def rows_of(self, *roles: Role) -> npt.NDArray[np.int64]:
         """Rows with one of the roles, in file order."""
         wanted = np.zeros(len(Role), np.bool_)

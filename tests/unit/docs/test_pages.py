@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 CLI = (DOCS / "reference" / "cli.md").read_text()
 JSON = (DOCS / "reference" / "json.md").read_text()
 IDEAL = ("--ideal", "stragglers")
-NAMED_BY_THE_JOB = re.compile(r"(edges|moved|by_class)\.\w+")
+NAMED_BY_THE_JOB = re.compile(r"(edges|moved|by_class|by_kind)\.\w+")
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_the_examples_of_the_graph_page_run(monkeypatch: pytest.MonkeyPatch) -> 
     assert names["drawn"].number_of_nodes() == len(names["graph"])
 
 
-@pytest.mark.parametrize("verb", ["info", "replay", "whatif", "attribute", "convert", "collect dlrm"])
+@pytest.mark.parametrize("verb", ["info", "replay", "whatif", "attribute", "why", "graph", "convert", "collect dlrm"])
 def test_every_option_of_a_verb_is_documented(verb: str) -> None:
     documented = set(re.findall(r"`(--[a-z-]+)", CLI))
 
@@ -148,6 +148,18 @@ def test_the_documented_keys_of_convert_are_those_printed(tmp_path: Path, capsys
     keys = printed_keys(capsys, "convert", whole_job(tmp_path), "--output", str(tmp_path / "job"))
 
     assert keys == documented_keys("convert")
+
+
+def test_the_documented_keys_of_why_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = printed_keys(capsys, "why", whole_job(tmp_path), "--rank", "1", "--event", "4")
+
+    assert keys == documented_keys("why")
+
+
+def test_the_documented_keys_of_graph_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = printed_keys(capsys, "graph", whole_job(tmp_path), "--output", str(tmp_path / "edges.parquet"))
+
+    assert keys == documented_keys("graph")
 
 
 def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,14 @@ def test_a_networkx_gap_belongs_to_no_event(drawn: "nx.DiGraph[int]") -> None:
 
 
 def test_a_networkx_edge_says_why_and_how_long(drawn: "nx.DiGraph[int]") -> None:
-    assert drawn.edges[1, 4] == {"kind": "launch", "basis": "recorded", "lag_ns": 10_000, "from_start": True}
+    assert drawn.edges[1, 4] == {
+        "kind": "launch",
+        "basis": "recorded",
+        "lag_ns": 10_000,
+        "from_start": True,
+        "weight": 10_000,
+    }
+    assert drawn.edges[1, 2]["weight"] == drawn.nodes[1]["dur_ns"] == 5_000
 
 
 def test_a_rendezvous_belongs_to_no_rank(tmp_path: Path) -> None:
