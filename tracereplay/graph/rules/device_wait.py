@@ -5,7 +5,7 @@
 
 Profilers leave some calls out (cudaEventSynchronize and cudaEventQuery among them), and loops that poll an event show the
 polls at most. What shows the wait is host time that no operator and no call covers and that ends right after the same piece
-of work ended, every time that the program comes to the place.
+of work ended, every time that the program comes to the place. A forward thread that waits for its backward pass does not.
 """
 
 from collections import defaultdict
@@ -16,6 +16,7 @@ import numpy as np
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.rules.autograd import find_bursts
 from tracereplay.graph.stretches import Stretch, open_stretches
 from tracereplay.trace.times import Int64s
 
@@ -24,6 +25,8 @@ _SHORTEST_NS = 200_000
 _WAKE_NS = 100_000
 # The wait is at least this many times the wake-up, at least twice at a place, and nearly always there.
 _FIT = 8
+# Where short work follows on short work, something always ends shortly before: the work itself must outlast the wake-up.
+_RAN = 2
 _TIMES = 2
 _SHARE = 0.8
 
@@ -40,10 +43,14 @@ class _Ending:
 def device_wait(draft: RankDraft) -> Found:
     """Edges from device work to what a thread does after it waited for it in a call that is not recorded."""
     ending = _ending(draft)
+    bursts, _ = find_bursts(draft.table, [t.rows[t.rows >= 0] for t in draft.threads], draft.main)
+    given_back = np.sort(np.array([burst.end_ns for burst in bursts], np.int64))
     places: dict[tuple[int, tuple[str, str]], list[Stretch]] = defaultdict(list)
     for number, thread in enumerate(draft.threads):
         for stretch in open_stretches(draft, thread, _SHORTEST_NS):
-            places[number, stretch.place].append(stretch)
+            passed = np.searchsorted(given_back, [stretch.start_ns, stretch.end_ns], side="right")
+            if number != draft.main or passed[0] == passed[1]:
+                places[number, stretch.place].append(stretch)
     src, dst, waits = [], [], []
     for stretches in places.values():
         matched = [(stretch, work) for stretch in stretches if (work := _ended_with(draft, ending, stretch)) is not None]
@@ -69,9 +76,10 @@ def _ended_with(draft: RankDraft, ending: _Ending, stretch: Stretch) -> int | No
     place = int(np.searchsorted(ending.end_ns, stretch.end_ns, side="right")) - 1
     if place < 0:
         return None
-    end = int(ending.end_ns[place])
-    fits = (stretch.end_ns - end) <= min(_WAKE_NS, (end - stretch.start_ns) / _FIT)
-    return int(ending.work[place]) if fits and ending.enqueued_ns[place] < stretch.start_ns else None
+    end, work = int(ending.end_ns[place]), int(ending.work[place])
+    ran_ns = end - int(draft.work.start_ns[work])
+    fits = stretch.end_ns - end <= min(_WAKE_NS, (end - stretch.start_ns) / _FIT, ran_ns / _RAN)
+    return work if fits and ending.enqueued_ns[place] < stretch.start_ns else None
 
 
 def _is_shown(draft: RankDraft, stretches: list[Stretch], works: list[int]) -> bool:

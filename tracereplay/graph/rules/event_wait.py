@@ -203,16 +203,17 @@ def _by_program_order(
 ) -> tuple[set[tuple[int, int]], int]:
     """(producer, consumer) of each wait of a program that nothing else shows, and how many pairs timing refutes."""
     work = draft.work
-    waits = calls.ts_ns[np.isin(calls.thread, program) & ~calls.used]
+    of_program = np.isin(calls.thread, program)
     launched = np.flatnonzero(np.isin(work.call_thread, program) & ~work.on_host)
     order = np.argsort(draft.call_ns[launched], kind="stable")
     launched = launched[order]
-    counts = Counter(np.searchsorted(draft.call_ns[launched], waits, side="right").tolist())
+    places = np.searchsorted(draft.call_ns[launched], calls.ts_ns, side="right")
+    called, left = Counter(places[of_program].tolist()), Counter(places[of_program & ~calls.used].tolist())
     so_far = _Program.begin(draft, launched, known)
     good: set[tuple[int, int]] = set()
     refuted = 0
     for place, consumer in enumerate(launched.tolist()):
-        for producer in so_far.plausible(consumer)[: counts.get(place, 0)]:
+        for producer in so_far.plausible(consumer, several=called[place] > 1)[: left[place]]:
             if work.end_ns[producer] <= work.start_ns[consumer]:
                 good.add((producer, consumer))
                 so_far.note(producer, consumer)
@@ -247,12 +248,13 @@ class _Program:
         main = int(np.bincount(queue[launched]).argmax()) if launched.size else -1
         return _Program(draft, main, seen, of_consumer, {}, {})
 
-    def plausible(self, consumer: int) -> list[int]:
-        """The last launches on other queues that a wait before this launch may be for, most recent first.
+    def plausible(self, consumer: int, *, several: bool) -> list[int]:
+        """The last launches on other queues that waits before this launch may be for, most recent first.
 
         What the queue has waited for already is not waited for again. A side queue waits for the queues that it was seen
         to wait for, else for the main one, from which it is forked. The main one waits for any side queue, but for a queue
-        of collectives only if it was seen to, or never seen to wait: some messages nobody waits for.
+        of collectives only if it was seen to, or never seen to wait: some messages nobody waits for. ``several`` waits before
+        one launch are for several queues.
         """
         work = self.draft.work
         queue = int(work.queue[consumer])
@@ -266,7 +268,9 @@ class _Program:
         seen = self.seen.get(queue)
         if queue == self.main or self.main not in self.last:
             return [p for other, p in others if seen is None or other in seen or not work.collective[p]]
-        return [p for other, p in others if (other in seen if seen is not None else other == self.main)]
+        first = [p for other, p in others if (other in seen if seen is not None else other == self.main)]
+        more = [p for _, p in others if p not in first and not work.collective[p]]
+        return [*first, *more] if several else first
 
     def note(self, producer: int, consumer: int) -> None:
         """The consumer's queue has waited for the producer."""

@@ -74,9 +74,9 @@ def sync(draft: RankDraft) -> Found:
         parts.append(make_edges(EdgeKind.SYNC, basis, draft.work_last_node[kept], [node] * len(kept)))
         last = max((int(draft.work.end_ns[w]) for w in kept), default=call.start_ns)
         after_ns = call.end_ns - last
-        if last > call.start_ns and after_ns > _LONGEST_WAKE_NS:
-            # The work ended long before the call did: what the call did then is its own, and nothing covers it.
-            uncovered_ns += after_ns
+        if last > call.start_ns and after_ns > (_LONGEST_WAKE_NS if _blocks(call) else _SILENT_MARGIN_NS):
+            # The work ended long before the call did: what the call did then is its own, and nothing covers a mere wait.
+            uncovered_ns += after_ns * _blocks(call)
             waits.append((node - 1, after_ns))
         elif last > call.start_ns:
             waits.append((node - 1, min(usual.get(call.name, 0), last - call.start_ns)))

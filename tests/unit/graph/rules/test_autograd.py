@@ -88,7 +88,7 @@ def test_a_backward_thread_beside_a_busy_forward_thread_is_refuted_and_counted(t
 
 
 def test_a_thread_without_events_of_the_engine_is_handed_nothing(tmp_path: Path) -> None:
-    trace = TraceFile().step(1, 0, 1000).op("forward", 10, 90).op("optimizer", 420, 80).op("aten::mm", 150, 250, tid=2)
+    trace = TraceFile().step(1, 0, 1000).op("forward", 10, 90).op("optimizer", 520, 80).op("aten::mm", 150, 250, tid=2)
 
     assert edges_of(graph_of(tmp_path, trace), EdgeKind.THREAD_HANDOFF) == []
 

@@ -147,16 +147,88 @@ def test_freeing_memory_waits_where_it_ends_with_the_end_of_device_work(tmp_path
     assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == ["k@10 -> ProfilerStep#1@200"]
 
 
-def test_freeing_memory_that_goes_on_long_after_the_work_did_not_wait(tmp_path: Path) -> None:
-    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).kernel("k", 10, 90, 7, 1).call("cudaFree", 20, 180)
+def test_freeing_memory_waits_for_every_queue_and_goes_on_with_work_of_its_own(tmp_path: Path) -> None:
+    # 180 µs, of which the device is waited for until 100; what the call does after that is 100 µs of its own.
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).kernel("k", 10, 90, 7, 1).call(LAUNCH, 8, 2, 2)
+
+    graph = graph_of(tmp_path, trace.kernel("other", 12, 30, 20, 2).call("cudaFree", 20, 180))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["k@10 -> ProfilerStep#1@200", "other@12 -> ProfilerStep#1@200"]
+    assert tasks_of(graph)["cudaFree@20"] == 100_000
+
+
+def test_freeing_memory_while_work_goes_on_did_not_wait(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).kernel("k", 10, 80, 7, 1).call("cudaFree", 20, 30)
 
     assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == []
 
 
-def test_freeing_memory_while_short_work_ends_did_not_wait(tmp_path: Path) -> None:
-    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).kernel("k", 10, 30, 7, 1).call("cudaFree", 20, 30)
+def test_allocating_memory_while_short_work_ends_did_not_wait(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).kernel("k", 10, 30, 7, 1).call("cudaMalloc", 20, 30)
 
     assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == []
+
+
+def test_any_call_that_lasts_until_device_work_ends_waited_for_it(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 900).call(LAUNCH, 5, 2, 1).kernel("k", 10, 400, 7, 1).call("cudaGetDeviceCount", 20, 395)
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == ["k@10 -> ProfilerStep#1@415"]
+
+
+def test_a_launch_into_a_full_queue_is_not_taken_for_a_wait(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 900).call(LAUNCH, 5, 2, 1).kernel("k", 10, 400, 7, 1).call(LAUNCH, 20, 395, 2)
+
+    assert edges_of(graph_of(tmp_path, trace.kernel("next", 412, 5, 7, 2)), EdgeKind.SYNC) == []
+
+
+def test_a_call_that_lasts_a_millisecond_beyond_the_work_did_something_else(tmp_path: Path) -> None:
+    # The device is done at 410; the 2,590 µs that follow are the call's own and counted as time that nothing covers.
+    trace = TraceFile().step(1, 0, 4000).call(LAUNCH, 5, 2, 1).kernel("k", 10, 400, 7, 1).call(DEVICE_SYNC, 20, 2980)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["k@10 -> ProfilerStep#1@3000"]
+    assert tasks_of(graph)["cudaDeviceSynchronize@20"] == 2_590_000
+    assert graph.coverage.uncovered_blocking_ns == 2_590_000
+
+
+def sync_row(kind: str, correlation: int, **args: int) -> dict[str, int | str]:
+    return {"cuda_sync_kind": kind, "correlation": correlation, "device": 0, "context": 1} | args
+
+
+def test_a_row_that_names_the_stream_wins_over_what_ends_last(tmp_path: Path) -> None:
+    # By timing alone the call would be taken to wait for "other", which ends 1 µs before it.
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).call(LAUNCH, 8, 2, 2).call(STREAM_SYNC, 20, 80, 3)
+    trace.kernel("k", 10, 84, 7, 1).kernel("other", 12, 87, 20, 2)
+
+    graph = graph_of(
+        tmp_path, trace.event("cuda_sync", "Stream Sync", 20, 80, pid=0, tid=7, args=sync_row("Stream Sync", 3, stream=7))
+    )
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["k@10 -> ProfilerStep#1@100"]
+    assert graph.coverage.edges["sync"] == {"recorded": 1, "inferred": 0}
+
+
+def test_a_row_of_an_event_names_what_was_enqueued_before_its_record(tmp_path: Path) -> None:
+    # The event lies between "a" and "b"; "b" ended before the call did and is not what it waited for.
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).call("cudaEventRecord", 8, 1, 2).call(LAUNCH, 10, 2, 3)
+    trace.kernel("a", 12, 60, 7, 1).kernel("b", 73, 5, 7, 3).call(EVENT_SYNC, 20, 80, 4)
+    args = sync_row("Event Sync", 4, stream=-1, wait_on_stream=7, wait_on_cuda_event_record_corr_id=2)
+
+    graph = graph_of(tmp_path, trace.event("cuda_sync", "Event Sync", 20, 80, pid=0, tid=-1, args=args))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["a@12 -> ProfilerStep#1@100"]
+
+
+def test_a_row_of_the_whole_device_names_the_last_work_of_every_queue(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).call(LAUNCH, 8, 2, 2).call(DEVICE_SYNC, 20, 80, 3)
+    trace.kernel("a", 10, 30, 7, 1).kernel("b", 12, 80, 20, 2)
+
+    graph = graph_of(
+        tmp_path, trace.event("cuda_sync", "Context Sync", 20, 80, pid=0, tid=-1, args=sync_row("Context Sync", 3, stream=-1))
+    )
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["a@10 -> ProfilerStep#1@100", "b@12 -> ProfilerStep#1@100"]
 
 
 def test_a_call_that_sticks_out_of_the_window_is_left_out(tmp_path: Path) -> None:
