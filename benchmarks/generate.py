@@ -92,3 +92,12 @@ def generate(path: Path, count: int) -> None:
             file.write(text)
         file.write(_TAIL)
     scratch.replace(path)
+
+
+def generated(count: int) -> Path:
+    """The trace of ``count`` events under ``build/``, written where it is not there yet."""
+    path = Path("build") / f"generated_{count}.json.gz"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        generate(path, count)
+    return path
