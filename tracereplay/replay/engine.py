@@ -60,7 +60,7 @@ def replay_into(schedule: Schedule, graph: DependencyGraph, timing: Timing) -> N
     """
     check_timing(graph, timing)
     edges = graph.edges
-    _forward(
+    forward(
         graph.order,
         edges.first,
         edges.src,
@@ -96,7 +96,7 @@ def check_timing(graph: DependencyGraph, timing: Timing) -> None:
 
 
 @numba.njit(cache=True)
-def _forward(  # noqa: PLR0913, PLR0917 - numba takes arrays, not objects, and infers the types
+def forward(  # noqa: PLR0913, PLR0917 - numba takes arrays, not objects, and infers the types
     order: Any,
     first: Any,
     src: Any,
@@ -109,6 +109,7 @@ def _forward(  # noqa: PLR0913, PLR0917 - numba takes arrays, not objects, and i
     end: Any,
     waited_for: Any,
 ) -> None:
+    """Decide the tasks of ``order`` one after the other; what they wait for is in it earlier, or decided before."""
     for node in order:
         hard = np.int64(NO_RELEASE)
         soft = np.int64(NO_RELEASE)
