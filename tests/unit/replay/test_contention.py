@@ -90,8 +90,10 @@ def test_an_end_between_two_nanoseconds_is_the_later_one() -> None:
     assert ends(transfers((0, 1), (0, 1)), ONE_LINK, [0.3]) == [7, 7]
 
 
-def test_thirds_of_a_rate_lose_no_nanosecond() -> None:
-    assert ends(transfers((0, 10), (0, 10), (0, 10)), {0: [0], 1: [0], 2: [0]}, [1]) == [30, 30, 30]
+@pytest.mark.parametrize("count", [3, 49])
+def test_a_rate_that_no_float_holds_costs_no_nanosecond(count: int) -> None:
+    # 1 / (1 / 49) is more than 49 in floating point.
+    assert ends(transfers(*[(0, 1)] * count), {n: [0] for n in range(count)}, [1]) == [count] * count
 
 
 def test_hours_at_a_shared_rate_are_exact() -> None:
