@@ -201,10 +201,13 @@ def main() -> None:
     for path in given.paths:
         if path not in present:
             _write(f"{path} is not there: not measured")
-    if not present:
-        _write("no trace of the corpus is there: HTA is compared on a generated one")
-    for path in present or [generated(COMPARED)]:
-        report(f"{path.parent.name}/{path.name}", path, given.hta)
+    for path in present:
+        # HTA analyses one rank.
+        report(f"{path.parent.name}/{path.name}", path, [] if path.is_dir() else given.hta)
+    if all(path.is_dir() for path in present):
+        _write("\nno trace of the corpus is there: HTA is compared on a generated one")
+        path = generated(COMPARED)
+        report(path.name, path, given.hta)
     report_limits(generated(MILLION), generated(BATCH))
 
 
