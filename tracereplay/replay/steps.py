@@ -78,10 +78,12 @@ class StepReader:
         if self.work.size:
             drain[self.working] = np.maximum.reduceat(schedule.end_ns[self.work], self.work_first)
         on_host, drained = self.first >= 0, drain != NO_DRAIN
-        start = np.where(on_host, schedule.start_ns[self.first], self.recorded_start_ns)
-        mark = np.where(on_host, schedule.start_ns[self.after], np.where(drained, drain, self.recorded_end_ns))
-        ends_by_work = on_host & drained & (self.late_ns >= 0)
-        end = np.where(ends_by_work, np.maximum(mark, drain - np.where(drained, self.late_ns, 0)), mark)
+        start = self.recorded_start_ns.copy()
+        start[on_host] = schedule.start_ns[self.first[on_host]]
+        end = np.where(drained, drain, self.recorded_end_ns)
+        end[on_host] = schedule.start_ns[self.after[on_host]]
+        by_work = on_host & drained & (self.late_ns >= 0)
+        end[by_work] = np.maximum(end[by_work], drain[by_work] - self.late_ns[by_work])
         return StepBounds(start, end, drain)
 
 

@@ -11,7 +11,8 @@ from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import DependencyGraph, StepSpan
 from tracereplay.replay.batch import replay_steps
 from tracereplay.replay.engine import Timing, recorded_timing, replay
-from tracereplay.replay.steps import NO_DRAIN, step_times, summarise
+from tracereplay.replay.schedule import Schedule
+from tracereplay.replay.steps import NO_DRAIN, step_reader, step_times, summarise
 
 #   rank 0   |-- a 10 --|-- b 20 --|closing   kernel of a: starts 5 after a's start, 30 long
 #   rank 1   |---- c 25 ----|closing
@@ -126,3 +127,19 @@ def test_a_timing_in_fractions_of_a_nanosecond_is_refused() -> None:
 
     with pytest.raises(UsageError, match="round to whole nanoseconds"):
         replay(graph, halves)
+
+
+def test_a_rank_without_host_events_has_its_recorded_start_and_ends_with_its_work() -> None:
+    graph = graph_by_hand([Task(10, 30, NodeKind.DEVICE, release=10)], [], [StepSpan(0, 2, -1, -1, 5, 40, 40, 0)])
+
+    steps = replay_steps(graph, [recorded_timing(graph), replace(recorded_timing(graph), dur_ns=np.array([50]))])
+
+    assert (steps.start_ns.tolist(), steps.end_ns.tolist()) == ([[5], [5]], [[40], [60]])
+
+
+def test_a_graph_without_tasks_keeps_its_recorded_step() -> None:
+    graph = graph_by_hand([Task(10, 30)], [])
+    none = np.zeros(0, np.int64)
+    steps = step_reader(replace(graph, steps=(StepSpan(0, 2, -1, -1, 5, 40, None, 0),))).read(Schedule(none, none, none))
+
+    assert (steps.start_ns.tolist(), steps.end_ns.tolist(), steps.drain_ns.tolist()) == ([5], [40], [NO_DRAIN])
