@@ -11,6 +11,7 @@ PYTEST = -m pytest -n $(JOBS)
 SAMPLE = sample_traces/dlrm_2rank
 CORPUS = $(if $(TRACEREPLAY_CORPUS),$(TRACEREPLAY_CORPUS),../shared/corpus)
 BENCH_TRACES = $(CORPUS)/traces/resnet_2080ti/resnet_kineto.json.gz $(CORPUS)/traces/recsys_a100_vs_v100/control.json.gz
+GRAPH_TRACES = $(BENCH_TRACES) $(CORPUS)/traces/dlrm_v100x8 $(SAMPLE)
 PINS = constraints.txt constraints-hta.txt
 
 TEST_ENV = .venv-test
@@ -56,8 +57,9 @@ test-lowest: $(LOWEST_ENV)/.installed ## the tests on the lowest versions that p
 	$(LOWEST_ENV)/bin/python $(PYTEST) --junit-xml=build/lowest.xml
 	@$(LOWEST_ENV)/bin/python .ci/skipped.py build/lowest.xml
 
-bench: $(TEST_ENV)/.installed ## reading beside HTA's loader and the floor, on the corpus where it is and on a million generated events
+bench: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## reading, graph and replay beside HTA, on the corpus where it is and on generated traces
 	$(TEST_ENV)/bin/python -m benchmarks.reader $(BENCH_TRACES)
+	$(TEST_ENV)/bin/python -m benchmarks.graph --hta $(TEST_ENV)/bin/python --hta $(TRACEINSIGHT_ENV)/bin/python $(GRAPH_TRACES)
 
 clean: ## remove the environments, build results and caches that these targets made
 	rm -rf $(TEST_ENV) $(DEMO_ENV) $(LOWEST_ENV) $(TRACEINSIGHT_ENV) build dist

@@ -56,12 +56,14 @@ _KERNELS = (
 _HEAD = '{\n  "schemaVersion": 1,\n  "deviceProperties": [{"id": 0, "name": "Generated"}],\n  "traceEvents": [\n'
 _TAIL = '\n  ],\n  "traceName": "generated.json"\n}\n'
 _BASE_US = 1_700_000_000_000_000
+# HTA keeps row numbers in the narrowest type that holds the correlation ids: ids like a job's, not from 1 on.
+_FIRST_ID = 100_000
 
 
 def events(count: int) -> Iterator[str]:
     """``count`` events as JSON text, six to an operator: outer and inner operator, call, kernel, two flow ends."""
     made = 0
-    number = 0
+    number = _FIRST_ID
     while True:
         number += 1
         ts, fraction = _BASE_US + number * 40, number * 37 % 1000
@@ -92,3 +94,12 @@ def generate(path: Path, count: int) -> None:
             file.write(text)
         file.write(_TAIL)
     scratch.replace(path)
+
+
+def generated(count: int) -> Path:
+    """The trace of ``count`` events under ``build/``, written where it is not there yet."""
+    path = Path("build") / f"generated_{count}.json.gz"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        generate(path, count)
+    return path

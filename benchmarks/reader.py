@@ -6,19 +6,15 @@ The floor is what cannot be left out: inflating the bytes and decoding them with
 
 import argparse
 import json
-import os
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.generate import generate
+from benchmarks.generate import generated
+from benchmarks.measure import MB, in_a_process, spread, timed
 
 MILLION = 1_000_000
-_MB = 1e6
 
 
 def measure_ours(path: Path) -> Callable[[], int]:
@@ -69,32 +65,15 @@ MEASURES = {"ours": measure_ours, "stored": measure_stored, "floor": measure_flo
 
 def run_one(what: str, path: Path, repeats: int) -> dict[str, float]:
     """The figures of one process."""
-    load = MEASURES[what](path)
-    if what != "hta" or repeats > 1:
-        load()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        load()
-        times.append(time.perf_counter() - start)
-    return {"seconds": statistics.median(times), "low": min(times), "high": max(times), "peak_mb": peak_bytes() / _MB}
-
-
-def peak_bytes() -> int:
-    """The most memory this process has held. Not ``ru_maxrss``, which a child inherits from its parent."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    return timed(MEASURES[what](path), repeats, warm_up=what != "hta" or repeats > 1)
 
 
 def measured(what: str, path: Path, repeats: int) -> dict[str, float] | None:
     """``run_one`` in a process of its own; None where it fails (HTA not installed)."""
-    command = [sys.executable, "-m", "benchmarks.reader", "--one", what, "--repeats", str(repeats), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONWARNINGS": "ignore"})
-    if done.returncode != 0:
-        last = done.stderr.strip().split("\n")[-1]
-        sys.stdout.write(f"  {what}: not measured ({last})\n")
+    figures = in_a_process("benchmarks.reader", ["--one", what, "--repeats", str(repeats), str(path)])
+    if isinstance(figures, str):
+        sys.stdout.write(f"  {what}: not measured ({figures})\n")
         return None
-    figures: dict[str, float] = json.loads(done.stdout.strip().split("\n")[-1])
     return figures
 
 
@@ -104,7 +83,7 @@ def size_of(path: Path) -> tuple[int, float]:
 
     from tracereplay.trace.kineto import read_kineto  # noqa: PLC0415
 
-    return read_kineto(path).recorded_events, len(igzip.decompress(path.read_bytes())) / _MB
+    return read_kineto(path).recorded_events, len(igzip.decompress(path.read_bytes())) / MB
 
 
 def report(name: str, path: Path, repeats: int) -> None:
@@ -116,7 +95,7 @@ def report(name: str, path: Path, repeats: int) -> None:
     for what, row in rows.items():
         if row is not None:
             sys.stdout.write(
-                f"  {what:7s} {row['seconds']:8.3f} s ({row['low']:.3f} to {row['high']:.3f})  "
+                f"  {what:7s} {spread(row)}  "
                 f"{events / row['seconds']:12,.0f} events/s  {size_mb / row['seconds']:7.1f} MB/s  "
                 f"peak {row['peak_mb']:7.0f} MB\n"
             )
@@ -145,11 +124,7 @@ def main() -> None:
     if given.one:
         sys.stdout.write(json.dumps(run_one(given.one, given.paths[0], given.repeats)) + "\n")
         return
-    generated = Path("build") / f"generated_{given.events}.json.gz"
-    generated.parent.mkdir(exist_ok=True)
-    if not generated.exists():
-        generate(generated, given.events)
-    for path in [*given.paths, generated]:
+    for path in [*given.paths, generated(given.events)]:
         if path.exists():
             report(f"{path.parent.name}/{path.name}", path, given.repeats)
 

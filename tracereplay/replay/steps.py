@@ -1,7 +1,6 @@
 """Step times of a schedule, as the contract defines them: in, a graph and a schedule; out, times a step and a rank."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from tracereplay.graph.model import DependencyGraph, StepSpan
 from tracereplay.replay.schedule import Schedule
 from tracereplay.trace.times import Int64s
 
+NO_DRAIN = np.iinfo(np.int64).min
 _DRAINED_SHARE = 0.01
 
 
@@ -31,7 +31,9 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class JobSteps:
-    """The steps that every rank has whole: per number the longest rank's time, their mean, the steady-state time."""
+    """The steps that every rank has whole: per number the longest rank's time, their mean, the steady-state time (the mean
+    over consecutive numbers of the longest rank's time from end to end; None without two of them).
+    """
 
     numbers: tuple[int, ...]
     longest_ns: tuple[int, ...]
@@ -39,26 +41,87 @@ class JobSteps:
     steady_ns: int | None
 
 
-def step_times(graph: DependencyGraph, schedule: Schedule) -> list[StepTime]:
-    """Each step of each rank. A step ends at its mark or, where its recorded work had drained by then (within 1 % of the
-    step), when its work has drained.
+@dataclass(frozen=True, slots=True)
+class ManyJobSteps:
+    """``JobSteps`` of many schedules of one graph: a row a schedule, in ``longest_ns`` a column a number."""
+
+    numbers: tuple[int, ...]
+    longest_ns: Int64s
+    mean_ns: Int64s
+    steady_ns: Int64s | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepReader:
+    """What of a graph says where its steps begin and end in a schedule; made once, read for each scenario.
+
+    One entry a span of ``graph.steps``: ``first`` and ``after`` are the nodes with which it begins and the next one
+    begins (-1 on ranks without host events), ``recorded_start_ns`` and ``recorded_end_ns`` its mark, ``late_ns`` by how
+    much its recorded work outlasted the mark (-1 where the work does not end the step). ``work`` are the nodes of queue
+    work ordered by span, ``work_first`` where each span's begin among them, ``working`` the spans that have any.
     """
-    drains = _drains(graph, schedule.end_ns)
-    times = []
-    for position, span in enumerate(graph.steps):
-        drain = drains[position]
-        start, end = _marks(span, schedule, drain)
-        if span.first_node >= 0 and drain is not None and span.drain_ns is not None and _had_drained(span):
-            end = max(end, drain - max(span.drain_ns - span.end_ns, 0))
-        times.append(StepTime(span.rank, span.number, start, end, None if drain is None else drain - start))
-    return times
+
+    first: Int64s
+    after: Int64s
+    recorded_start_ns: Int64s
+    recorded_end_ns: Int64s
+    late_ns: Int64s
+    work: Int64s
+    work_first: Int64s
+    working: Int64s
+
+    def read(self, schedule: Schedule) -> "StepBounds":
+        """The steps of one schedule. A step ends at its mark or, where its recorded work had drained by then (within 1 %
+        of the step), when its work has drained; on a rank without host events when its work has.
+        """
+        drain = np.full(self.first.size, NO_DRAIN, np.int64)
+        if self.work.size:
+            drain[self.working] = np.maximum.reduceat(schedule.end_ns[self.work], self.work_first)
+        on_host, drained = self.first >= 0, drain != NO_DRAIN
+        start = self.recorded_start_ns.copy()
+        start[on_host] = schedule.start_ns[self.first[on_host]]
+        end = np.where(drained, drain, self.recorded_end_ns)
+        end[on_host] = schedule.start_ns[self.after[on_host]]
+        by_work = on_host & drained & (self.late_ns >= 0)
+        end[by_work] = np.maximum(end[by_work], drain[by_work] - self.late_ns[by_work])
+        return StepBounds(start, end, drain)
 
 
-def _marks(span: StepSpan, schedule: Schedule, drain_ns: int | None) -> tuple[int, int]:
-    """Where the main thread enters and leaves a step; without host events from the recorded start to the end of the work."""
-    if span.first_node < 0:
-        return span.start_ns, span.end_ns if drain_ns is None else drain_ns
-    return int(schedule.start_ns[span.first_node]), int(schedule.start_ns[span.last_node + 1])
+@dataclass(frozen=True, slots=True)
+class StepBounds:
+    """Start, end and drain in ns of each span of ``graph.steps`` in one schedule; ``NO_DRAIN`` where it has no work."""
+
+    start_ns: Int64s
+    end_ns: Int64s
+    drain_ns: Int64s
+
+
+def step_reader(graph: DependencyGraph) -> StepReader:
+    """The reader of a graph's steps."""
+    spans = graph.steps
+    work, position = _work_of_spans(graph)
+    working, work_first = np.unique(position, return_index=True)
+    after = [s.last_node + 1 if s.first_node >= 0 else -1 for s in spans]
+    return StepReader(
+        first=_ints([s.first_node for s in spans]),
+        after=_ints(after),
+        recorded_start_ns=_ints([s.start_ns for s in spans]),
+        recorded_end_ns=_ints([s.end_ns for s in spans]),
+        late_ns=_ints([max(s.drain_ns - s.end_ns, 0) if s.drain_ns is not None and _had_drained(s) else -1 for s in spans]),
+        work=work,
+        work_first=work_first.astype(np.int64),
+        working=working.astype(np.int64),
+    )
+
+
+def step_times(graph: DependencyGraph, schedule: Schedule) -> list[StepTime]:
+    """Each step of each rank in a schedule, in the order of ``graph.steps``; how they end: ``StepReader.read``."""
+    bounds = step_reader(graph).read(schedule)
+    columns = (bounds.start_ns.tolist(), bounds.end_ns.tolist(), bounds.drain_ns.tolist())
+    return [
+        StepTime(span.rank, span.number, start, end, None if drain == NO_DRAIN else drain - start)
+        for span, start, end, drain in zip(graph.steps, *columns, strict=True)
+    ]
 
 
 def recorded_step_times(graph: DependencyGraph) -> list[StepTime]:
@@ -70,43 +133,50 @@ def recorded_step_times(graph: DependencyGraph) -> list[StepTime]:
 
 
 def summarise(graph: DependencyGraph, times: list[StepTime]) -> JobSteps:
-    """The job's steps: per number that every rank has whole, the longest rank."""
+    """The job's steps: per number that every rank has whole, the longest rank. ``times`` stand in the order of
+    ``graph.steps``.
+    """
+    steps = summarise_each(graph, _ints([t.start_ns for t in times])[None], _ints([t.end_ns for t in times])[None])
+    steady_ns = None if steps.steady_ns is None else int(steps.steady_ns[0])
+    return JobSteps(steps.numbers, tuple(steps.longest_ns[0].tolist()), int(steps.mean_ns[0]), steady_ns)
+
+
+def summarise_each(graph: DependencyGraph, start_ns: Int64s, end_ns: Int64s) -> ManyJobSteps:
+    """The job's steps in many schedules at once; one row a schedule, one column a span of ``graph.steps``."""
     numbers = graph.step_numbers
-    by_number = {n: [t for t in times if t.number == n] for n in numbers}
-    longest = tuple(max(t.dur_ns for t in by_number[n]) for n in numbers)
-    return JobSteps(numbers, longest, round(sum(longest) / len(longest)), _steady(numbers, by_number))
-
-
-def _steady(numbers: tuple[int, ...], by_number: dict[int, list[StepTime]]) -> int | None:
-    """Mean over consecutive steps of the longest rank's time from end to end; None without two of them."""
+    columns = [[i for i, s in enumerate(graph.steps) if s.number == n] for n in numbers]
+    longest = np.stack([(end_ns - start_ns)[:, c].max(axis=1) for c in columns], axis=1)
     gaps = []
-    for before, after in pairwise(numbers):
-        if after != before + 1:
-            continue
-        ends = {t.rank: t.end_ns for t in by_number[before]}
-        gaps.append(max(t.end_ns - ends[t.rank] for t in by_number[after]))
-    return round(sum(gaps) / len(gaps)) if gaps else None
+    for before, after, earlier, later in zip(numbers, numbers[1:], columns, columns[1:], strict=False):
+        if after == before + 1:
+            last = {graph.steps[i].rank: i for i in earlier}
+            gaps.append((end_ns[:, later] - end_ns[:, [last[graph.steps[i].rank] for i in later]]).max(axis=1))
+    return ManyJobSteps(numbers, longest, _rounded_mean(longest), _rounded_mean(np.stack(gaps, axis=1)) if gaps else None)
+
+
+def _rounded_mean(values: Int64s) -> Int64s:
+    return np.asarray(np.rint(values.sum(axis=1) / values.shape[1]), np.int64)
 
 
 def _had_drained(span: StepSpan) -> bool:
     return span.drain_ns is not None and span.drain_ns - span.end_ns <= _DRAINED_SHARE * (span.end_ns - span.start_ns)
 
 
-def _drains(graph: DependencyGraph, end_ns: Int64s) -> list[int | None]:
-    """For each step span the end of the last queue work that it enqueued; None without such work."""
+def _work_of_spans(graph: DependencyGraph) -> tuple[Int64s, Int64s]:
+    """The queue work that steps enqueued, ordered by the span that did, and that span for each."""
     nodes = graph.nodes
-    queued = np.isin(nodes.kind, (NodeKind.DEVICE, NodeKind.TRANSFER, NodeKind.UNSPLIT)) & (nodes.step >= 0)
-    spans: dict[tuple[int, int], int] = {}
     seen = [0] * len(graph.tables)
+    width = int(np.bincount(_ints([s.rank for s in graph.steps])).max(initial=0))
+    span_of = np.zeros(len(graph.tables) * width, np.int64)
     for position, span in enumerate(graph.steps):
-        spans[span.rank, seen[span.rank]] = position
+        span_of[span.rank * width + seen[span.rank]] = position
         seen[span.rank] += 1
-    low = np.iinfo(np.int64).min
-    latest = np.full(len(graph.steps), low, np.int64)
-    width = max(seen, default=1)
-    slot = np.full(len(graph.tables) * width, 0, np.int64)
-    for (rank, number), position in spans.items():
-        slot[rank * width + number] = position
-    chosen = np.flatnonzero(queued)
-    np.maximum.at(latest, slot[nodes.rank[chosen] * width + nodes.step[chosen]], end_ns[chosen])
-    return [None if value == low else int(value) for value in latest]
+    queued = np.isin(nodes.kind, (NodeKind.DEVICE, NodeKind.TRANSFER, NodeKind.UNSPLIT)) & (nodes.step >= 0)
+    work = np.flatnonzero(queued)
+    position = span_of[nodes.rank[work] * width + nodes.step[work]]
+    order = np.argsort(position, kind="stable")
+    return work[order], position[order]
+
+
+def _ints(values: list[int]) -> Int64s:
+    return np.array(values, np.int64).reshape(-1)
