@@ -60,7 +60,7 @@ def _write(trace: TraceFile, event: Recorded, machine: Machine, dialect: Dialect
     end = machine.events[event.end].end if event.kind == "cuda_sync" else event.end
     ts, dur = _times(event.rank, event.start, end, dialect)
     if event.kind in ("kernel", "gpu_memcpy"):
-        args = {"device": 0, "context": 1, "stream": event.stream, "correlation": event.correlation}
+        args: dict[str, object] = {"device": 0, "context": 1, "stream": event.stream, "correlation": event.correlation}
         if event.args and dialect.comm_args:
             args |= _comm_args(event, machine)
         trace.event(event.kind, event.name, ts, dur, pid=0, tid=event.stream, args=args)

@@ -9,6 +9,8 @@ import heapq
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 # Typical times of a V100 or A100 host and device (launch 5-10 µs, kernel gap 1-2 µs, wake-up 4-8 µs), each spread by the
@@ -208,8 +210,8 @@ class Machine:
         self._done(rank, thread, call)
 
     def _do_graph(self, rank: _Rank, thread: str, do: Do) -> Thread:
-        """One call that launches all kernels of its body, each on its own stream; ``key`` names a kernel's event, ``name`` of an
-        ``await`` in the body the event that the next kernel of that stream waits for.
+        """One call that launches all kernels of its body, each on its own stream; ``key`` names a kernel's event, and that of
+        an ``await`` in the body the event that the next kernel of that stream waits for.
         """
         call = self._call(rank, thread, "cudaGraphLaunch")
         for piece in do.body:
@@ -387,11 +389,11 @@ class Machine:
         if len(meeting.arrived) < meeting.size:
             return
         events = [i.event for _, i, _ in meeting.arrived]
-        for a, b in zip(events, events[1:], strict=False):
+        for a, b in pairwise(events):
             self._because(a, b, "collective")
         transfer = max(i.do.ns for _, i, _ in meeting.arrived)
         for other, i, number in meeting.arrived:
-            self._at(self.now + transfer, lambda o=other, i=i, n=number: self._end(self._ranks[n], o, i))
+            self._at(self.now + transfer, partial(self._end, self._ranks[number], other, i))
 
     def _end(self, rank: _Rank, stream: _Stream, item: _Item) -> None:
         self.events[item.event].end = self.now

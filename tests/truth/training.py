@@ -6,7 +6,7 @@ would have happened.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tests.truth.machine import Do, Machine
@@ -58,7 +58,7 @@ class Training:
 
     def run(self, change: Callable[[Do], Do] | None = None) -> Machine:
         """Run the job, each instruction changed."""
-        programs = {
+        programs: dict[int, dict[str, Sequence[Do]]] = {
             rank: {thread: tuple(_map(do, change) for do in body) if change else body for thread, body in threads.items()}
             for rank, threads in self.programs.items()
         }

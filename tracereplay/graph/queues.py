@@ -82,7 +82,7 @@ class Queues:
         return found
 
     def awaited(self) -> list[tuple[int, int]]:
-        """(producer, consumer) work of every recorded wait; waits that nothing follows and those of a queue for itself aside."""
+        """(producer, consumer) work of every recorded wait; but for those that nothing follows and of a queue for itself."""
         pairs = set()
         by_number = {q.number: q for q in self.all}
         for wait in self.waits:

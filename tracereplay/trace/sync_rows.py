@@ -7,10 +7,9 @@ was recorded and the correlation id of the call that recorded it; -1 stands for 
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable
+from tracereplay.trace.times import Int64s
 
 STREAM_WAIT, STREAM_SYNC, EVENT_SYNC, CONTEXT_SYNC = "Stream Wait Event", "Stream Sync", "Event Sync", "Context Sync"
 _KINDS = {
@@ -80,7 +79,7 @@ def _calls_by_correlation(table: EventTable) -> dict[int, list[int]]:
     return calls
 
 
-def _nearest(rows: list[int], time_ns: int, ts: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> int | None:
+def _nearest(rows: list[int], time_ns: int, ts: Int64s) -> int | None:
     """The row that began last by a time, else the first; None of none."""
     before = [row for row in rows if ts[row] <= time_ns]
     return max(before, key=lambda row: (int(ts[row]), row)) if before else min(rows, default=None)

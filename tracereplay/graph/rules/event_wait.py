@@ -95,7 +95,6 @@ def _unexplained_calls(draft: RankDraft) -> _Calls:
 
 def _shown_by_timing(draft: RankDraft, queues: Queues, ready: Readiness, calls: _Calls) -> set[tuple[int, int]]:
     """(producer, consumer) pairs that starts and ends show. Marks the wait calls that they account for as used."""
-    work = draft.work
     candidates = _candidates(draft, queues, ready)
     usual_ns = _usual_lag(draft, candidates)
     pairs: set[tuple[int, int]] = set()

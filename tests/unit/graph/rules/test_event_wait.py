@@ -96,9 +96,9 @@ def test_work_that_starts_late_after_nothing_in_particular_is_left_unexplained(t
     assert edges_of(graph, EdgeKind.EVENT_WAIT) == []
 
 
-def wait_row(correlation: int, stream: int, on_stream: int, record: int) -> dict[str, int | str]:
+def wait_row(correlation: int, stream: int, on_stream: int, record: int) -> dict[str, object]:
     named = {"wait_on_stream": on_stream, "wait_on_cuda_event_record_corr_id": record, "wait_on_cuda_event_id": 1}
-    return {"stream": stream, "correlation": correlation, "device": 0, "context": 1} | named
+    return {"stream": stream, "correlation": correlation, "device": 0, "context": 1, **named}
 
 
 def test_a_row_names_the_streams_of_a_wait(tmp_path: Path) -> None:

@@ -192,8 +192,8 @@ def test_a_call_that_lasts_a_millisecond_beyond_the_work_did_something_else(tmp_
     assert graph.coverage.uncovered_blocking_ns == 2_590_000
 
 
-def sync_row(kind: str, correlation: int, **args: int) -> dict[str, int | str]:
-    return {"cuda_sync_kind": kind, "correlation": correlation, "device": 0, "context": 1} | args
+def sync_row(kind: str, correlation: int, **args: int) -> dict[str, object]:
+    return {"cuda_sync_kind": kind, "correlation": correlation, "device": 0, "context": 1, **args}
 
 
 def test_a_row_that_names_the_stream_wins_over_what_ends_last(tmp_path: Path) -> None:
