@@ -24,7 +24,7 @@ _OVERLAP_NS = 3_000
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """Device work of one rank, one entry a piece: times of the work and of its call; ``called`` is False where none is known."""
+    """Device work of one rank, one entry a piece: times of the work and of its call; ``called``: there is one."""
 
     start_ns: Int64s
     end_ns: Int64s

@@ -23,10 +23,12 @@ from tracereplay.graph.kinds import Basis, EdgeKind
 from tracereplay.graph.queues import Queue, Queues, device_queues
 from tracereplay.trace.schema import Role
 from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_SYNC, STREAM_WAIT, SyncRow, sync_rows
+from tracereplay.trace.times import Int64s
 
 _DEVICE_CALL = re.compile(r"^(cudaDeviceSynchronize|hipDeviceSynchronize|cuCtxSynchronize)")
 _QUEUE_CALL = re.compile(r"^(cuda|hip|cu)(Stream|Event)Synchronize")
 _EVENT_CALL = re.compile(r"^(cuda|hip|cu)EventSynchronize")
+_RECORD_CALL = re.compile(r"^(cuda|hip|cu)EventRecord")
 _SILENT_CALL = re.compile(
     r"^(cudaFree|cudaMalloc|cudaHostAlloc|cudaHostRegister|hipFree|hipMalloc|hipHostMalloc|cuModuleLoad|cuLibraryLoad|hipModuleLoad)"
 )
@@ -150,7 +152,7 @@ def _inferred(draft: RankDraft, call: _Call, queues: Queues, wake_ns: int) -> li
         return [latest] if latest is not None and _ends_with(call, int(work.end_ns[latest])) else []
     if shown is not None:
         return [shown]
-    return [] if _EVENT_CALL.match(call.name) else [w for w in _last_of_thread(draft, call) if work.end_ns[w] <= call.start_ns]
+    return [w for w in _last_of_thread(draft, call) if work.end_ns[w] <= call.start_ns]
 
 
 def _ends_with(call: _Call, end_ns: int) -> bool:
@@ -158,9 +160,20 @@ def _ends_with(call: _Call, end_ns: int) -> bool:
 
 
 def _last_of_thread(draft: RankDraft, call: _Call) -> list[int]:
-    """The work that the call's own thread launched last before it."""
-    mine = np.flatnonzero((draft.work.call_thread == call.number) & (draft.work.call_position < call.position))
+    """The work that the call's own thread launched last before it, for an event before the thread's last record."""
+    until = call.position
+    if _EVENT_CALL.match(call.name):
+        records = _positions_of(draft, call, _RECORD_CALL)
+        until = int(records[-1]) if records.size else until
+    mine = np.flatnonzero((draft.work.call_thread == call.number) & (draft.work.call_position < until))
     return [int(mine[np.argmax(draft.work.call_position[mine])])] if mine.size else []
+
+
+def _positions_of(draft: RankDraft, call: _Call, pattern: re.Pattern[str]) -> Int64s:
+    """Where the call's own thread made calls of a kind before it."""
+    codes = [code for code, name in enumerate(draft.table.names) if pattern.match(name)]
+    rows = call.thread.rows[: call.position]
+    return np.flatnonzero((rows >= 0) & np.isin(draft.table.codes("name")[rows], codes))
 
 
 def _usual_wake(draft: RankDraft, calls: list[_Call], recorded: list[list[int] | None], queues: Queues) -> int:
