@@ -37,7 +37,10 @@ def export(machine: Machine, dialect: Dialect) -> Export:
     """One trace a rank."""
     groups = {name: ranks for name, ranks in machine.groups.items() if not name.startswith("p")}
     ranks = sorted({e.rank for e in machine.events})
-    traces = {r: TraceFile(r, len(ranks), "nccl", groups if dialect.comm_args else None, host_name="node0") for r in ranks}
+    described = groups if dialect.comm_args else None
+    # Ranks of one host share its clock.
+    hosts = {r: f"node{r if dialect.clocks else 0}" for r in ranks}
+    traces = {r: TraceFile(r, len(ranks), "nccl", described, host_name=hosts[r]) for r in ranks}
     place: list[tuple[int, int] | None] = []
     for event in machine.events:
         trace = traces[event.rank]

@@ -7,7 +7,7 @@ knows of graphs or replays: causes are noted where the machine waits. Times are 
 
 import heapq
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -134,7 +134,7 @@ class Machine:
         self._ranks: dict[int, _Rank] = {}
         self._meetings: dict[Any, _Meeting] = {}
 
-    def run(self, programs: dict[int, dict[str, Sequence[Do]]], entries: dict[int, int]) -> None:
+    def run(self, programs: Mapping[int, Mapping[str, Sequence[Do]]], entries: Mapping[int, int]) -> None:
         """Run each rank's threads from its entry on until nothing happens any more."""
         for rank, threads in programs.items():
             state = _Rank(rank)

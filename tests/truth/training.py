@@ -66,6 +66,10 @@ class Training:
         machine.run(programs, self.entries)
         return machine
 
+    def entered_together(self) -> "Training":
+        """The job with all ranks entering the first step at one time."""
+        return replace(self, entries=dict.fromkeys(self.entries, 0))
+
 
 def _map(do: Do, change: Callable[[Do], Do]) -> Do:
     return change(replace(do, body=tuple(_map(inner, change) for inner in do.body)))
@@ -102,7 +106,9 @@ class _Draw:
     def __init__(self, seed: int, features: Features) -> None:
         self.rng = random.Random(seed)
         self.features = features
-        self.ranks = self.rng.choice([2, 3, 4]) if not features.groups else 4
+        # Of two ranks neither is the straggler: their median lies between them.
+        fewest = 4 if features.groups else 3 if features.straggler else 2
+        self.ranks = self.rng.randint(fewest, 4)
         self.gpu = self.rng.choice([0.3, 1.0, 3.0])
         self.straggler = self.rng.randrange(self.ranks) if features.straggler else -1
         self.extra_ns = self.rng.randrange(4_000_000, 12_000_000)
