@@ -10,7 +10,7 @@ from tests.truth.training import Features, draw_training, scaled_host, without_s
 
 # With noise 0 a launch takes 5 µs to its work, a kernel follows another after 1 µs, an event after 1.2 µs, a thread wakes up
 # after 5 µs; every call costs 4 µs, records and waits a quarter of that.
-ALONE = {"0": (0,)}
+ALONE: dict[str, tuple[int, ...]] = {"0": (0,)}
 
 
 def launch(name: str, ns: int, stream: int = 7) -> Do:

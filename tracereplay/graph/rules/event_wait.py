@@ -97,10 +97,14 @@ def _shown_by_timing(draft: RankDraft, queues: Queues, ready: Readiness, calls: 
     """(producer, consumer) pairs that starts and ends show. Marks the wait calls that they account for as used."""
     candidates = _candidates(draft, queues, ready)
     usual_ns = _usual_lag(draft, candidates)
+    collectives = np.flatnonzero(draft.work.collective & ~draft.work.on_host)
+    collectives = collectives[np.argsort(draft.work.end_ns[collectives], kind="stable")]
     pairs: set[tuple[int, int]] = set()
-    for consumer, near in candidates.items():
+    for consumer in _late(draft, queues, ready).tolist():
         slots = _slots(draft, ready, calls, consumer)
-        producer = _followed(draft, ready, near, consumer, slots, usual_ns)
+        producer = _followed(draft, ready, candidates.get(consumer, []), consumer, slots, usual_ns)
+        if producer is None and slots.size:
+            producer = _last_collective(draft, ready, collectives, consumer)
         if producer is not None:
             if not _one_graph(draft, producer, consumer):
                 calls.used[slots[-1:]] = True
@@ -111,11 +115,10 @@ def _shown_by_timing(draft: RankDraft, queues: Queues, ready: Readiness, calls: 
 def _candidates(draft: RankDraft, queues: Queues, ready: Readiness) -> dict[int, list[int]]:
     """For each piece of work that started late, in order of start, what ended around its start and may have delayed it."""
     work = draft.work
-    members = np.concatenate([q.work for q in queues.all]) if queues.all else np.empty(0, np.int64)
+    members = _members(queues)
     by_end = members[np.argsort(work.end_ns[members], kind="stable")]
     ends = work.end_ns[by_end]
-    late = members[ready.late_ns[members] >= _SHOWN_FROM_NS]
-    late = late[np.argsort(work.start_ns[late], kind="stable")]
+    late = _late(draft, queues, ready)
     low = np.searchsorted(ends, work.start_ns[late] - _FOLLOWS_WITHIN_NS, side="left")
     high = np.searchsorted(ends, work.start_ns[late] + _OVERLAP_NS, side="right")
     found_for = {}
@@ -124,6 +127,30 @@ def _candidates(draft: RankDraft, queues: Queues, ready: Readiness) -> dict[int,
         if near:
             found_for[consumer] = near
     return found_for
+
+
+def _members(queues: Queues) -> Int64s:
+    return np.concatenate([q.work for q in queues.all]) if queues.all else np.empty(0, np.int64)
+
+
+def _late(draft: RankDraft, queues: Queues, ready: Readiness) -> Int64s:
+    """The work that launch and queue do not explain, in order of its start."""
+    members = _members(queues)
+    late = members[ready.late_ns[members] >= _SHOWN_FROM_NS]
+    return late[np.argsort(draft.work.start_ns[late], kind="stable")]
+
+
+def _last_collective(draft: RankDraft, ready: Readiness, by_end: Int64s, consumer: int) -> int | None:
+    """The collective that ended last before work that was made to wait, where it accounts for nearly all of the delay: a
+    process group makes a stream wait for its collectives, and the device may have been full for a moment after that.
+    """
+    work = draft.work
+    start, late = int(work.start_ns[consumer]), int(ready.late_ns[consumer])
+    place = int(np.searchsorted(work.end_ns[by_end], start, side="right")) - 1
+    if place < 0 or start - work.end_ns[by_end[place]] > late // 8:
+        return None
+    producer = int(by_end[place])
+    return producer if _may_precede(draft, ready, producer, consumer) else None
 
 
 def _usual_lag(draft: RankDraft, candidates: dict[int, list[int]]) -> int:
