@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracereplay.graph.lags import population, residue_tail
+from tracereplay.graph.lags import residue_tail
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.schedule import Schedule
@@ -121,7 +121,7 @@ def _unexplained(graph: DependencyGraph, measured_ns: int, all_steps_ns: int) ->
 def _calibrated(graph: DependencyGraph) -> int:
     waited = np.zeros(len(graph), np.bool_)
     waited[graph.edges.dst] = True
-    residue, groups = graph.nodes.residue_ns, population(graph.nodes)
+    residue, groups = graph.nodes.residue_ns, graph.nodes.population
     typical = np.zeros_like(residue)
     members = np.flatnonzero(waited)
     members = members[np.argsort(groups[members], kind="stable")]

@@ -58,6 +58,7 @@ def graph_by_hand(tasks: Sequence[Task], edges: Sequence[Edge], steps: Sequence[
             step=_ints([t.step for t in tasks]),
             collective=none,
             owner_row=none,
+            population=nothing,
         ),
         edges=EdgeArrays(
             first=np.searchsorted(dst, np.arange(count + 1)).astype(np.int64),

@@ -5,7 +5,7 @@ order. A rule never sees another rule's edges.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Edges, Found, concat_edges
 from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
-from tracereplay.graph.lags import population, residues, typical_lags
+from tracereplay.graph.lags import Alike, populations, residues, typical_lags
 from tracereplay.graph.layout import lay_out, step_of_time
 from tracereplay.graph.model import NO_RELEASE, Collective, Coverage, DependencyGraph, EdgeArrays, Nodes, StepSpan
+from tracereplay.graph.numbering import numbered
 from tracereplay.graph.rules.autograd import autograd
 from tracereplay.graph.rules.collective import join_collectives
 from tracereplay.graph.rules.device_wait import device_wait
@@ -101,7 +102,7 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
     nodes = _nodes(parts, host_carries_classes=not on_device)
     edges, dropped = _acyclic(parts.edges, nodes)
     end_ns = nodes.start_ns + nodes.dur_ns
-    lags = typical_lags(edges, nodes.start_ns, end_ns, population(nodes))
+    lags = typical_lags(edges, nodes.start_ns, end_ns, nodes.population)
     residue_ns, violations = residues(edges, lags, nodes.start_ns, end_ns)
     pinned = np.ones(parts.count, np.bool_)
     pinned[edges.dst] = False
@@ -124,7 +125,8 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
 def _nodes(parts: _Parts, *, host_carries_classes: bool) -> Nodes:
     count = parts.count
     columns = {
-        name: np.full(count, -1, np.int64) for name in ("rank", "row", "start", "dur", "step", "collective", "owner_row")
+        name: np.full(count, -1, np.int64)
+        for name in ("rank", "row", "start", "dur", "step", "collective", "owner_row", "queue", "in_graph")
     }
     kind, work_class = np.zeros(count, np.int8), np.zeros(count, np.int8)
     for draft, found in zip(parts.drafts, parts.found, strict=True):
@@ -136,9 +138,10 @@ def _nodes(parts: _Parts, *, host_carries_classes: bool) -> Nodes:
     for number, collective in enumerate(parts.collectives):
         _fill_collective(number, collective, columns, kind, work_class)
     nothing = np.zeros(count, np.int64)
+    alike = Alike(columns["rank"], kind, work_class, columns["dur"], columns["queue"], columns["in_graph"] == 1)
     return Nodes(
         columns["rank"], kind, work_class, columns["row"], columns["start"], columns["dur"],
-        nothing, nothing, columns["step"], columns["collective"], columns["owner_row"],
+        nothing, nothing, columns["step"], columns["collective"], columns["owner_row"], populations(alike),
     )  # fmt: skip
 
 
@@ -172,6 +175,8 @@ def _fill_work(draft: RankDraft, columns: dict[str, Int64s], kind: np.ndarray, w
     columns["owner_row"][nodes] = columns["owner_row"][last] = _owners(draft)
     columns["start"][nodes] = columns["start"][last] = work.start_ns
     columns["step"][nodes] = columns["step"][last] = steps
+    columns["queue"][nodes] = columns["queue"][last] = work.queue
+    columns["in_graph"][nodes] = columns["in_graph"][last] = _launched_together(draft)
     columns["dur"][nodes] = 0
     columns["dur"][last] = work.end_ns - work.start_ns
     kind[nodes] = np.where(work.collective, int(NodeKind.ARRIVAL), int(NodeKind.DEVICE))
@@ -195,6 +200,14 @@ def _fill_collective(number: int, c: Collective, columns: dict[str, Int64s], kin
         columns["start"][node], columns["dur"][node] = end - share, share
 
 
+def _launched_together(draft: RankDraft) -> Int64s:
+    """1 for work that one call launched together with other work, as graph launches do."""
+    work = draft.work
+    called = work.call_thread >= 0
+    calls = numbered(work.call_thread, work.call_position)
+    return np.where(called & (np.bincount(calls, minlength=1)[calls] > 1), 1, 0)
+
+
 def _owners(draft: RankDraft) -> Int64s:
     """The host row under which each piece of work counts: the operator that owns it, else the call that enqueued it."""
     owners = draft.table.column("owner_row")[draft.work.row]
@@ -202,10 +215,7 @@ def _owners(draft: RankDraft) -> Int64s:
 
 
 def _with_residues(nodes: Nodes, residue_ns: Int64s, release_ns: Int64s) -> Nodes:
-    return Nodes(
-        nodes.rank, nodes.kind, nodes.work_class, nodes.row, nodes.start_ns, nodes.dur_ns,
-        release_ns, residue_ns, nodes.step, nodes.collective, nodes.owner_row,
-    )  # fmt: skip
+    return replace(nodes, release_ns=release_ns, residue_ns=residue_ns)
 
 
 def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:

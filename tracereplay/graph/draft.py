@@ -47,10 +47,17 @@ class HostThread:
         """The first node that starts at each time or later."""
         return np.asarray(self.first_node + np.searchsorted(self.tiling.start_ns, time_ns, side="left"), np.int64)
 
-    def node_ending_by(self, time_ns: int) -> int:
-        """The last node that has ended by ``time_ns``; the first node where none has."""
+    def ends_at(self, time_ns: int) -> bool:
+        """True where a segment ends at a time: an event that sticks out of its parent is cut there and has no end of its own."""
+        position = int(np.searchsorted(self.tiling.end_ns, time_ns, side="left"))
+        return position < self.node_count and int(self.tiling.end_ns[position]) == time_ns
+
+    def node_after(self, time_ns: int) -> int:
+        """The node that starts where the last one that has ended by ``time_ns`` ends: its start is that end, however much of
+        the time before was a wait. The second node where none has.
+        """
         position = int(np.searchsorted(self.tiling.end_ns, time_ns, side="right")) - 1
-        return self.first_node + max(position, 0)
+        return self.first_node + min(max(position, 0) + 1, self.node_count - 1)
 
 
 @dataclass(frozen=True, slots=True)

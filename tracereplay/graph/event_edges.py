@@ -127,12 +127,16 @@ def _between_tasks(graph: DependencyGraph, threads: HostThreads, kind: EdgeKind)
     index = np.flatnonzero(chosen)
     src, dst = edges.src[index], edges.dst[index]
     src_row, dst_row, lag = nodes.row[src], nodes.row[dst], edges.lag_ns[index]
-    from_start = edges.from_start[index]
+    from_start = edges.from_start[index].copy()
     if kind is EdgeKind.LAUNCH:
         src_row = _calls(graph, dst, src_row)
     else:
+        # Between host threads the start of a task stands for the end of the one before.
+        given = host[src] & host[dst] & from_start
+        from_start &= ~given
         for i in np.flatnonzero(host[src]):
-            src_row[i], own = (_enqueuing_call(graph, int(src[i])), 0) if from_start[i] else threads.given_by(int(src[i]))
+            node = int(src[i]) - int(given[i])
+            src_row[i], own = (_enqueuing_call(graph, node), 0) if from_start[i] else threads.given_by(node)
             lag[i] += own
         lag -= np.where(from_start, _durations(graph, nodes.rank[src], src_row), 0)
         for i in np.flatnonzero(host[dst]):

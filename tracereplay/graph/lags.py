@@ -1,16 +1,23 @@
 """Lags are causes with values from populations: in, nodes and edges with recorded times; out, lags and residues.
 
-A population is the edges of one kind into one kind of task of one rank. Only edges that decided the start of their task
+A population is the edges of one kind into tasks of one rank that are alike: of a kind, on one queue, launched alone or with
+others by a graph, copies by their length. Only edges that decided the start of their task
 count: for a launch those whose queue was idle when the call began, for the others those whose source ended last. The
 lag is the population's median; what a task's recorded start differs from the start that its edges and lags give is its
 residue: kept constant by scenarios, and reported.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
+import numba
 import numpy as np
+import numpy.typing as npt
 
 from tracereplay.graph.edges import NO_LAG, Edges
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import Nodes
+from tracereplay.graph.numbering import numbered
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
 
@@ -25,24 +32,55 @@ _ORDER = (
 )
 _FEW = 3
 _TAIL_PERCENTILE = 99
-# Host segments, kernels, copies, memory sets, arrivals, transfers.
-_GROUPS = 6
+# Tasks of one rank and kind form one population where those of a queue and length are fewer than this.
+_ENOUGH = 32
+# Host segments, kernels, copies, memory sets, arrivals, transfers; kernels and copies of graphs.
+_KINDS = 8
+_GRAPH_KERNEL, _GRAPH_COPY = 6, 7
+# Copies are set up by size: what takes less than 10 µs, less than a millisecond, or longer.
+_LENGTHS_NS = (10_000, 1_000_000)
 
 
-def population(nodes: Nodes) -> Int64s:
-    """A number for each node's kind of task within its rank: tasks whose lags and residues are compared with each other."""
-    device = nodes.kind == NodeKind.DEVICE
-    group = np.zeros(len(nodes), np.int64)
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What makes tasks alike, one entry a task: rank, kind, class and length of the task, its queue (-1 on a host thread), and
+    whether one call launched it together with others.
+    """
+
+    rank: Int64s
+    kind: npt.NDArray[np.int8]
+    work_class: npt.NDArray[np.int8]
+    dur_ns: Int64s
+    queue: Int64s
+    in_graph: npt.NDArray[np.bool_]
+
+
+def populations(alike: Alike) -> Int64s:
+    """A number for each task: tasks of one number have their lags and residues compared with each other."""
+    coarse = alike.rank * _KINDS + _kind_of_task(alike)
+    is_copy = (alike.kind == NodeKind.DEVICE) & (alike.work_class == WorkClass.COPY)
+    length = np.where(is_copy, np.searchsorted(_LENGTHS_NS, alike.dur_ns, side="right"), 0)
+    fine = numbered(coarse, alike.queue, length)
+    common = np.bincount(fine, minlength=1)[fine] >= _ENOUGH
+    return numbered(coarse, np.where(common, fine, -1))
+
+
+def _kind_of_task(alike: Alike) -> Int64s:
+    device = alike.kind == NodeKind.DEVICE
+    copies = device & (alike.work_class == WorkClass.COPY)
+    group = np.zeros(alike.rank.size, np.int64)
     group[device] = 1
-    group[device & (nodes.work_class == WorkClass.COPY)] = 2
-    group[device & (nodes.work_class == WorkClass.MEMSET)] = 3
-    group[nodes.kind == NodeKind.ARRIVAL] = 4
-    group[(nodes.kind == NodeKind.TRANSFER) | (nodes.kind == NodeKind.UNSPLIT)] = 5
-    return nodes.rank * _GROUPS + group
+    group[copies] = 2
+    group[device & (alike.work_class == WorkClass.MEMSET)] = 3
+    group[alike.kind == NodeKind.ARRIVAL] = 4
+    group[(alike.kind == NodeKind.TRANSFER) | (alike.kind == NodeKind.UNSPLIT)] = 5
+    group[device & alike.in_graph] = _GRAPH_KERNEL
+    group[copies & alike.in_graph] = _GRAPH_COPY
+    return group
 
 
 def typical_lags(edges: Edges, start_ns: Int64s, end_ns: Int64s, groups: Int64s) -> Int64s:
-    """The lag of each edge. ``groups`` is the ``population`` of each node.
+    """The lag of each edge. ``groups`` is the population of each node.
 
     A population without a deciding edge takes the median over all ranks of its kind of edge; without any it is 0.
     """
@@ -73,7 +111,7 @@ def residues(edges: Edges, lags: Int64s, start_ns: Int64s, end_ns: Int64s) -> tu
 
 def residue_tail(nodes: Nodes) -> Int64s:
     """For each node the 99th percentile of its population's residues, at least 0: a residue above it is unexplained."""
-    groups = population(nodes)
+    groups = nodes.population
     limits = np.zeros(len(nodes), np.int64)
     order = np.argsort(groups, kind="stable")
     for part in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if order.size else ():
@@ -83,25 +121,36 @@ def residue_tail(nodes: Nodes) -> Int64s:
 
 def _latest_other(bound: Int64s, dst: Int64s, count: int) -> Int64s:
     """For each edge the latest bound among the other edges into the same node (the minimum where there is none)."""
+    return np.asarray(_others(bound, dst, count), np.int64)
+
+
+@numba.njit(cache=True)
+def _others(bound: Any, dst: Any, count: Any) -> Any:  # numba infers the types
     low = np.iinfo(np.int64).min
-    order = np.lexsort((bound, dst))
-    sorted_dst = dst[order]
-    last = np.flatnonzero(np.append(sorted_dst[1:] != sorted_dst[:-1], True)) if dst.size else np.empty(0, np.int64)
-    top, second = np.full(count, -1, np.int64), np.full(count, low, np.int64)
-    top[sorted_dst[last]] = order[last]
-    has_second = (last > 0) & (sorted_dst[np.maximum(last - 1, 0)] == sorted_dst[last])
-    second[sorted_dst[last[has_second]]] = bound[order[last[has_second] - 1]]
-    is_top = top[dst] == np.arange(dst.size)
-    return np.where(is_top, second[dst], bound[top[dst]])
+    top = np.full(count, low, np.int64)
+    second = np.full(count, low, np.int64)
+    best = np.full(count, -1, np.int64)
+    for edge in range(dst.shape[0]):
+        node = dst[edge]
+        if best[node] < 0 or bound[edge] >= top[node]:
+            second[node] = top[node]
+            top[node] = bound[edge]
+            best[node] = edge
+        elif bound[edge] > second[node]:
+            second[node] = bound[edge]
+    result = np.empty(dst.shape[0], np.int64)
+    for edge in range(dst.shape[0]):
+        result[edge] = second[dst[edge]] if best[dst[edge]] == edge else top[dst[edge]]
+    return result
 
 
 def _medians(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
     """The median of ``values`` by key, looked up for ``wanted``; keys with few values use the median of all."""
     if values.size == 0:
         return np.zeros(wanted.size, np.int64)
-    overall = int(np.median(values))
-    table = {}
-    for key in np.unique(wanted):
-        mine = values[keys == key]
-        table[int(key)] = int(np.median(mine)) if mine.size >= _FEW else overall
-    return np.array([table[int(key)] for key in wanted], np.int64)
+    table = np.full(max(int(keys.max()), int(wanted.max(initial=0))) + 1, int(np.median(values)), np.int64)
+    order = np.argsort(keys, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+        if part.size >= _FEW:
+            table[keys[part[0]]] = int(np.median(values[part]))
+    return table[wanted]

@@ -28,7 +28,8 @@ class Nodes:
     ``release_ns`` pins a task to a recorded start (``NO_RELEASE`` where others decide); ``residue_ns`` is recorded start
     minus the start that rules and typical lags give; ``step`` an index into that rank's steps, -1 outside;
     ``collective`` an index into the graph's collectives, -1 elsewhere; ``owner_row`` the host row under which
-    queue work counts (its operator, else the call that enqueued it), -1 where none is known.
+    queue work counts (its operator, else the call that enqueued it), -1 where none is known; ``population`` numbers
+    tasks whose lags and residues are compared with each other.
     """
 
     rank: Int64s
@@ -42,6 +43,7 @@ class Nodes:
     step: Int64s
     collective: Int64s
     owner_row: Int64s
+    population: Int64s
 
     def __len__(self) -> int:
         return int(self.start_ns.size)

@@ -74,15 +74,15 @@ def autograd(draft: RankDraft) -> Found:
         if given is None or taken is None or given == main.first_node:
             refuted += 1
             continue
-        given_to.append((given - 1, taken))
+        given_to.append((given, taken))
         if taken > worker.first_node:
             waits.append((taken - 1, 0))
         for node, time_ns in _resumptions(draft, main, burst):
-            given_back.append((worker.node_ending_by(time_ns), node))
+            given_back.append((worker.node_after(time_ns), node))
             waits.append((node - 1, 0))
     # The forward thread's gap is cut where the burst begins, so that no lag is left there.
-    there = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, *_columns(given_to), lag_ns=0)
-    back = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, *_columns(given_back))
+    there = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, *_columns(given_to), from_start=True, lag_ns=0)
+    back = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, *_columns(given_back), from_start=True)
     return found(concat_edges([there, back]), waits, refuted)
 
 

@@ -62,11 +62,12 @@ def thread_wait(draft: RankDraft) -> Found:
         taken = [match for match in matches if match.fit >= _FIT_THERE]
         for match in taken:
             node = match.stretch.thread.first_node + match.stretch.segment
-            pairs.append((match.giver.node_ending_by(match.end_ns), node + 1))
+            pairs.append((match.giver.node_after(match.end_ns), node + 1))
             waits.append((node, match.stretch.own_ns))
         pairs += _in_step(draft, taken)
     columns = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    return found(make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, columns[:, 0], columns[:, 1]), waits)
+    edges = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, columns[:, 0], columns[:, 1], from_start=True)
+    return found(edges, waits)
 
 
 def _in_step(draft: RankDraft, taken: list[_Match]) -> list[tuple[int, int]]:
@@ -89,7 +90,7 @@ def _in_step(draft: RankDraft, taken: list[_Match]) -> list[tuple[int, int]]:
         if segment in waited or not 0 <= place < ends.size:
             continue
         if ends[place] <= thread.tiling.start_ns[segment + 1]:
-            pairs.append((giver.node_ending_by(int(ends[place])), thread.first_node + segment + 1))
+            pairs.append((giver.node_after(int(ends[place])), thread.first_node + segment + 1))
     return pairs
 
 
@@ -117,6 +118,9 @@ def _matches(draft: RankDraft) -> list[_Match]:
                 if giver is thread or place < 0 or stretch.end_ns - ends[place] > _WAKE_NS:
                     continue
                 waited = int(ends[place]) - stretch.start_ns
+                # All that outlasts the recording seems to end with it.
+                if ends[place] >= draft.high_ns or not giver.ends_at(int(ends[place])):
+                    continue
                 if waited <= 0 or draft.table.column("dur_ns")[rows[place]] < _GIVER_SHARE * waited:
                     continue
                 match = _Match(stretch, giver, int(ends[place]), draft.table.name_of(int(rows[place])))

@@ -14,7 +14,7 @@ def test_the_forward_thread_hands_over_and_waits_until_the_backward_thread_is_do
 
     graph = graph_of(tmp_path, trace)
 
-    assert edges_of(graph, EdgeKind.THREAD_HANDOFF) == [f"ProfilerStep#1@100 -> {MM}@150", "gap@400 -> optimizer@420"]
+    assert edges_of(graph, EdgeKind.THREAD_HANDOFF) == [f"ProfilerStep#1@150 -> {MM}@150", "gap@400 -> optimizer@420"]
     assert lags_of(graph, EdgeKind.THREAD_HANDOFF) == [0, 20_000]
 
 
@@ -40,8 +40,8 @@ def test_a_leaf_that_the_engine_runs_on_the_forward_thread_waits_for_the_backwar
     graph = graph_of(tmp_path, trace.op(MM, 150, 40, tid=2).op(MM, 230, 170, tid=2))
 
     assert edges_of(graph, EdgeKind.THREAD_HANDOFF) == [
-        f"ProfilerStep#1@100 -> {MM}@150",
-        f"{MM}@150 -> {LEAF}@200",
+        f"ProfilerStep#1@150 -> {MM}@150",
+        f"gap@190 -> {LEAF}@200",
         "gap@400 -> optimizer@420",
     ]
 
@@ -63,9 +63,9 @@ def test_each_backward_pass_is_a_burst_of_its_own(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, trace.op("done", 820, 80).op(MM, 150, 250, tid=2).op(MM, 650, 150, tid=2))
 
     assert edges_of(graph, EdgeKind.THREAD_HANDOFF) == [
-        f"ProfilerStep#1@100 -> {MM}@150",
-        f"ProfilerStep#1@600 -> {MM}@650",
-        f"{MM}@150 -> optimizer@420",
+        f"ProfilerStep#1@150 -> {MM}@150",
+        f"ProfilerStep#1@650 -> {MM}@650",
+        "gap@400 -> optimizer@420",
         "gap@800 -> done@820",
     ]
 
@@ -110,4 +110,4 @@ def test_a_burst_at_the_very_begin_has_nothing_that_handed_it_over_and_is_counte
 def test_a_burst_that_outlasts_the_window_hands_nothing_back(tmp_path: Path) -> None:
     trace = TraceFile().step(1, 0, 1000).op("forward", 10, 90).op(MM, 150, 950, tid=2)
 
-    assert edges_of(graph_of(tmp_path, trace), EdgeKind.THREAD_HANDOFF) == [f"ProfilerStep#1@100 -> {MM}@150"]
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.THREAD_HANDOFF) == [f"ProfilerStep#1@150 -> {MM}@150"]
