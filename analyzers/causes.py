@@ -19,7 +19,6 @@ from tracereplay.replay.schedule import RELEASED, Schedule
 from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES
 from tracereplay.trace.times import Int64s
 
-_REASON = {reason.kind: reason.reason for reason in reversed(REASONS)}
 STEP_START = "the start of the step"
 BEFORE_STEP = "work from before the step"
 RECORDED = "a start that is kept as recorded"
@@ -269,7 +268,7 @@ def _because(graph: DependencyGraph, schedule: Schedule, node: int) -> Because:
     return Because(
         kind=kind.name.lower(),
         basis=Basis(edges.basis[decided]).name.lower(),
-        reason=_REASON[kind],
+        reason=REASONS[edges.why[decided]].reason,
         from_start=bool(edges.from_start[decided]),
         lag_ns=lag,
         rest_ns=start - int(bound[decided - into[0]]) - lag,

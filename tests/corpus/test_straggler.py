@@ -29,11 +29,10 @@ def test_the_last_step_is_predicted_within_15_percent(prediction: Prediction) ->
     assert predicted(prediction, 6) == pytest.approx(WITHOUT_NS[6], rel=0.15)
 
 
-@pytest.mark.xfail(strict=True, reason="ranks 0, 1 and 3 wait for the straggler inside cudaFree, which counts as host time")
 def test_the_mean_step_is_predicted_within_10_percent(prediction: Prediction) -> None:
     assert prediction.predicted_ns == pytest.approx(MEAN_WITHOUT_NS, rel=0.10)
 
 
-@pytest.mark.xfail(strict=True, reason="15.7 % off: kernels of two streams do not slow each other down, cudaMalloc took longer")
+@pytest.mark.xfail(strict=True, reason="15.2 % off: in the real run rank 2 fell silent for 20 ms, cudaMalloc took longer")
 def test_the_second_step_is_predicted_within_15_percent(prediction: Prediction) -> None:
     assert predicted(prediction, 5) == pytest.approx(WITHOUT_NS[5], rel=0.15)

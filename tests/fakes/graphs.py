@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
+from tracereplay.graph.kinds import REASONS, Basis, EdgeKind, NodeKind, Why
 from tracereplay.graph.model import NO_RELEASE, Coverage, DependencyGraph, EdgeArrays, Nodes, StepSpan
 from tracereplay.graph.topology import topological_order
 from tracereplay.trace.schema import COLUMNS
@@ -68,6 +68,7 @@ def graph_by_hand(tasks: Sequence[Task], edges: Sequence[Edge], steps: Sequence[
             basis=np.full(len(ordered), int(Basis.RECORDED), np.int8),
             from_start=np.array([e.from_start for e in ordered], np.bool_),
             lag_ns=_ints([e.lag for e in ordered]),
+            why=np.array([next(int(w) for w in Why if REASONS[w].kind == e.kind) for e in ordered], np.int8),
         ),
         order=topological_order(count, src, dst),
         steps=tuple(steps),

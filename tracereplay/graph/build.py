@@ -19,7 +19,6 @@ from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
 from tracereplay.graph.lags import Alike, populations, residues, typical_lags
 from tracereplay.graph.layout import lay_out, step_of_time
 from tracereplay.graph.model import NO_RELEASE, Collective, Coverage, DependencyGraph, EdgeArrays, Nodes, StepSpan
-from tracereplay.graph.numbering import numbered
 from tracereplay.graph.rules.autograd import autograd
 from tracereplay.graph.rules.collective import join_collectives
 from tracereplay.graph.rules.device_wait import device_wait
@@ -176,7 +175,7 @@ def _fill_work(draft: RankDraft, columns: dict[str, Int64s], kind: np.ndarray, w
     columns["start"][nodes] = columns["start"][last] = work.start_ns
     columns["step"][nodes] = columns["step"][last] = steps
     columns["queue"][nodes] = columns["queue"][last] = work.queue
-    columns["in_graph"][nodes] = columns["in_graph"][last] = _launched_together(draft)
+    columns["in_graph"][nodes] = columns["in_graph"][last] = work.launched_together
     columns["dur"][nodes] = 0
     columns["dur"][last] = work.end_ns - work.start_ns
     kind[nodes] = np.where(work.collective, int(NodeKind.ARRIVAL), int(NodeKind.DEVICE))
@@ -198,14 +197,6 @@ def _fill_collective(number: int, c: Collective, columns: dict[str, Int64s], kin
         share = min(c.transfer_ns, max(end - meeting, 0))
         kind[node] = int(NodeKind.TRANSFER)
         columns["start"][node], columns["dur"][node] = end - share, share
-
-
-def _launched_together(draft: RankDraft) -> Int64s:
-    """1 for work that one call launched together with other work, as graph launches do."""
-    work = draft.work
-    called = work.call_thread >= 0
-    calls = numbered(work.call_thread, work.call_position)
-    return np.where(called & (np.bincount(calls, minlength=1)[calls] > 1), 1, 0)
 
 
 def _owners(draft: RankDraft) -> Int64s:
@@ -241,6 +232,7 @@ def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:
         edges.basis[kept],
         edges.from_start[kept],
         edges.lag_ns[kept],
+        edges.why[kept],
     )
     return picked, int(np.count_nonzero(~kept))
 
@@ -256,6 +248,7 @@ def _by_destination(edges: Edges, lags: Int64s, count: int) -> EdgeArrays:
         basis=edges.basis[order],
         from_start=edges.from_start[order],
         lag_ns=lags[order],
+        why=edges.why[order],
     )
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tracereplay.graph.numbering import numbered
 from tracereplay.graph.tiling import Tiling
 from tracereplay.trace.steps import StepMarks
 from tracereplay.trace.table import EventTable
@@ -48,7 +49,7 @@ class HostThread:
         return np.asarray(self.first_node + np.searchsorted(self.tiling.start_ns, time_ns, side="left"), np.int64)
 
     def ends_at(self, time_ns: int) -> bool:
-        """True where a segment ends at a time: an event that sticks out of its parent is cut there and has no end of its own."""
+        """True where a segment ends at a time: what sticks out of its parent is cut there and has no end of its own."""
         position = int(np.searchsorted(self.tiling.end_ns, time_ns, side="left"))
         return position < self.node_count and int(self.tiling.end_ns[position]) == time_ns
 
@@ -83,6 +84,12 @@ class Work:
 
     def __len__(self) -> int:
         return int(self.row.size)
+
+    @property
+    def launched_together(self) -> npt.NDArray[np.bool_]:
+        """True for work that one call launched together with other work, as graph launches do."""
+        calls = numbered(self.call_thread, self.call_position)
+        return np.asarray((self.call_thread >= 0) & (np.bincount(calls, minlength=1)[calls] > 1))
 
 
 @dataclass(frozen=True)

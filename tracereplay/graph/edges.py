@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import REASONS, Basis, Why
 from tracereplay.trace.times import Int64s
 
 NO_LAG = np.iinfo(np.int64).min
@@ -13,7 +13,8 @@ NO_LAG = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Columns of edges. ``from_start``: the destination waits for the start of the source, not for its end.
+    """Columns of edges. ``from_start``: the destination waits for the start of the source, not for its end; ``why`` is a row
+    of ``kinds.REASONS``.
 
     ``lag_ns`` is a lag that the rule itself fixes; ``NO_LAG`` leaves it to the population of its kind.
     """
@@ -24,6 +25,7 @@ class Edges:
     basis: npt.NDArray[np.int8]
     from_start: npt.NDArray[np.bool_]
     lag_ns: Int64s
+    why: npt.NDArray[np.int8]
 
     def __len__(self) -> int:
         return int(self.src.size)
@@ -43,24 +45,25 @@ class Found:
 
 
 def make_edges(  # noqa: PLR0913 - the columns of an edge
-    kind: EdgeKind,
+    why: Why,
     basis: Basis,
     src: npt.ArrayLike,
     dst: npt.ArrayLike,
     *,
     from_start: bool = False,
-    lag_ns: int = NO_LAG,
+    lag_ns: npt.ArrayLike = NO_LAG,
 ) -> Edges:
-    """Edges of one kind and basis between pairs of nodes."""
+    """Edges of one reason and basis between pairs of nodes; ``lag_ns`` is one for all or one an edge."""
     sources = np.asarray(src, np.int64).reshape(-1)
     count = sources.size
     return Edges(
         sources,
         np.asarray(dst, np.int64).reshape(-1),
-        np.full(count, int(kind), np.int8),
+        np.full(count, int(REASONS[why].kind), np.int8),
         np.full(count, int(basis), np.int8),
         np.full(count, from_start, np.bool_),
-        np.full(count, lag_ns, np.int64),
+        np.broadcast_to(np.asarray(lag_ns, np.int64), count).copy(),
+        np.full(count, int(why), np.int8),
     )
 
 
@@ -73,6 +76,7 @@ def concat_edges(parts: list[Edges]) -> Edges:
         np.concatenate([p.basis for p in parts]),
         np.concatenate([p.from_start for p in parts]),
         np.concatenate([p.lag_ns for p in parts]),
+        np.concatenate([p.why for p in parts]),
     )
 
 

@@ -34,9 +34,27 @@ class Basis(IntEnum):
     INFERRED = 1
 
 
+class Why(IntEnum):
+    """The rows of ``REASONS``: what an edge is there for, finer than its kind."""
+
+    THREAD_ORDER = 0
+    LAUNCH = 1
+    GRAPH_LAUNCH = 2
+    STREAM_ORDER = 3
+    EVENT_WAIT = 4
+    FULL_DEVICE = 5
+    SYNC = 6
+    UNRECORDED_SYNC = 7
+    AUTOGRAD = 8
+    HOST_COLLECTIVE = 9
+    THREAD_WAIT = 10
+    COLLECTIVE = 11
+    MESSAGE = 12
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One row of the table of reasons: why the edge exists and what in the file shows it."""
+    """One row of the table of reasons, in the order of ``Why``: why the edge exists and what in the file shows it."""
 
     kind: EdgeKind
     reason: str
@@ -53,38 +71,76 @@ REASONS = (
     ),
     Reason(
         EdgeKind.LAUNCH,
-        "device work starts after the call that launched it",
-        "correlation id of call and work",
+        "device work starts after the call that launched it; a call that loads a module or stages a copy launches late",
+        "correlation id of call and work; work that starts late inside its own call while the device is idle",
+        "rules/launch.py, late_launch.py",
+    ),
+    Reason(
+        EdgeKind.LAUNCH,
+        "a graph's work starts after the call that launched the graph, each queue of it in order",
+        "one correlation id on a call and several pieces of work",
         "rules/launch.py",
     ),
     Reason(
         EdgeKind.STREAM_ORDER,
-        "work of one stream runs in order",
+        "work of one stream runs in order; work that overlaps with the one before waits for its start",
         "device and stream of the work",
         "rules/stream_order.py",
     ),
     Reason(
         EdgeKind.EVENT_WAIT,
         "a stream waits for an event of another stream",
-        "a cudaStreamWaitEvent before the launch, the producer from program order and timing",
+        "a row of cuda_sync; else a start right after the end of other work, with a wait called before the launch or inside "
+        "one graph; else program order of waits and launches (slack)",
+        "rules/event_wait.py",
+    ),
+    Reason(
+        EdgeKind.EVENT_WAIT,
+        "work waits for a device that other work fills, or for an event awaited before the recording",
+        "a start right after the end of other work, many times later than launch and stream explain",
         "rules/event_wait.py",
     ),
     Reason(
         EdgeKind.SYNC,
         "a host call returns when device work has ended",
-        "names of blocking calls, stream from program order and timing; copies that end inside their call",
+        "a row of cuda_sync; else names of blocking calls, the stream from timing and program order; copies that end inside "
+        "their call; calls of any name that last until device work ends",
         "rules/sync.py",
     ),
     Reason(
+        EdgeKind.SYNC,
+        "a host thread waits for the device in a call that is not recorded",
+        "time without events that ends right after the same work at every visit of a place of the program",
+        "rules/device_wait.py",
+    ),
+    Reason(
         EdgeKind.THREAD_HANDOFF,
-        "a host thread waits for another: backward thread, communication thread",
-        "operators of the autograd engine and c10d calls matched with gloo annotations, resumption from timing",
-        "rules/autograd.py, rules/host_collective.py",
+        "forward and backward thread take turns",
+        "operators of the autograd engine while the forward thread is silent",
+        "rules/autograd.py",
+    ),
+    Reason(
+        EdgeKind.THREAD_HANDOFF,
+        "a thread waits for a collective that a CPU backend runs on threads of its own",
+        "c10d calls matched with gloo annotations, resumption from timing",
+        "rules/host_collective.py",
+    ),
+    Reason(
+        EdgeKind.THREAD_HANDOFF,
+        "a thread waits for what another thread prepares, or for a lock that another thread's call holds",
+        "time without events, or a call of unusual length, that ends right after long work of another thread",
+        "rules/thread_wait.py",
     ),
     Reason(
         EdgeKind.COLLECTIVE,
         "no participant of a collective goes on before the last has arrived",
-        "process group, order and kind of the collectives on every rank",
+        "process group and sequence number; else step, kind and order on every rank",
+        "rules/collective.py",
+    ),
+    Reason(
+        EdgeKind.COLLECTIVE,
+        "a message ends when both ranks have come to it",
+        "source and destination rank, and the order of messages between them",
         "rules/collective.py",
     ),
 )

@@ -51,7 +51,7 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class EdgeArrays:
-    """Edges in CSR form by destination: those into node ``n`` are ``first[n]:first[n + 1]``."""
+    """Edges in CSR form by destination: those into node ``n`` are ``first[n]:first[n + 1]``. ``why``: row of ``REASONS``."""
 
     first: Int64s
     src: Int64s
@@ -60,6 +60,7 @@ class EdgeArrays:
     basis: npt.NDArray[np.int8]
     from_start: npt.NDArray[np.bool_]
     lag_ns: Int64s
+    why: npt.NDArray[np.int8]
 
     def __len__(self) -> int:
         return int(self.src.size)

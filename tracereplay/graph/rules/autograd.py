@@ -14,7 +14,7 @@ import numpy as np
 
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 from tracereplay.trace.table import EventTable
 from tracereplay.trace.times import Int64s
 
@@ -81,8 +81,8 @@ def autograd(draft: RankDraft) -> Found:
             given_back.append((worker.node_after(time_ns), node))
             waits.append((node - 1, 0))
     # The forward thread's gap is cut where the burst begins, so that no lag is left there.
-    there = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, *_columns(given_to), from_start=True, lag_ns=0)
-    back = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, *_columns(given_back), from_start=True)
+    there = make_edges(Why.AUTOGRAD, Basis.INFERRED, *_columns(given_to), from_start=True, lag_ns=0)
+    back = make_edges(Why.AUTOGRAD, Basis.INFERRED, *_columns(given_back), from_start=True)
     return found(concat_edges([there, back]), waits, refuted)
 
 

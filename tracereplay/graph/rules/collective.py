@@ -17,7 +17,7 @@ import numpy as np
 
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, concat_edges, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.model import Collective
 from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of_job, recorded_collectives
 from tracereplay.trace.job import Job
@@ -125,13 +125,14 @@ def _transfer(name: str, starts: tuple[int, ...], ends: tuple[int, ...]) -> int:
 
 
 def _edges(collectives: list[Collective]) -> Edges:
-    parts = [make_edges(EdgeKind.COLLECTIVE, Basis.RECORDED, [], [])]
+    parts = [make_edges(Why.COLLECTIVE, Basis.RECORDED, [], [])]
     for c in collectives:
         if c.rendezvous is None:
-            parts.append(make_edges(EdgeKind.COLLECTIVE, Basis.INFERRED, c.arrivals, c.transfers, lag_ns=0))
+            parts.append(make_edges(Why.COLLECTIVE, Basis.INFERRED, c.arrivals, c.transfers, lag_ns=0))
             continue
         meeting = [c.rendezvous] * len(c.ranks)
         basis = Basis.RECORDED if c.group is not None else Basis.INFERRED
-        parts.append(make_edges(EdgeKind.COLLECTIVE, basis, c.arrivals, meeting, lag_ns=0))
-        parts.append(make_edges(EdgeKind.COLLECTIVE, basis, meeting, c.transfers, lag_ns=0))
+        why = Why.MESSAGE if c.name == "send_recv" else Why.COLLECTIVE
+        parts.append(make_edges(why, basis, c.arrivals, meeting, lag_ns=0))
+        parts.append(make_edges(why, basis, meeting, c.transfers, lag_ns=0))
     return concat_edges(parts)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.rules.autograd import find_bursts
 from tracereplay.graph.stretches import Stretch, open_stretches
 from tracereplay.trace.times import Int64s
@@ -60,7 +60,7 @@ def device_wait(draft: RankDraft) -> Found:
             src.append(int(draft.work_last_node[work]))
             dst.append(stretch.node + 1)
             waits.append((stretch.node, 0))
-    return found(make_edges(EdgeKind.SYNC, Basis.INFERRED, src, dst), waits)
+    return found(make_edges(Why.UNRECORDED_SYNC, Basis.INFERRED, src, dst), waits)
 
 
 def _ending(draft: RankDraft) -> _Ending:

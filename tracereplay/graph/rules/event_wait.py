@@ -25,7 +25,7 @@ import numpy as np
 
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, Found, concat_edges, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.queues import Queues, device_queues
 from tracereplay.graph.readiness import Readiness, readiness
 from tracereplay.graph.rules.autograd import engine_codes
@@ -59,7 +59,8 @@ def event_wait(draft: RankDraft) -> Found:
     recorded = queues.awaited()
     calls = _unexplained_calls(draft)
     ready = readiness(draft, recorded)
-    shown = _shown_by_timing(draft, queues, ready, calls)
+    awaited, filled = _shown_by_timing(draft, queues, ready, calls)
+    shown = awaited | filled
     taken = {consumer for _, consumer in recorded}
     guessed: set[tuple[int, int]] = set()
     refuted = 0
@@ -67,15 +68,18 @@ def event_wait(draft: RankDraft) -> Found:
         good, bad = _by_program_order(draft, program, calls, shown | set(recorded))
         guessed |= {pair for pair in good if pair[1] not in taken}
         refuted += bad
-    inferred = sorted((shown | guessed) - set(recorded))
-    return found(
-        concat_edges([_edges(draft, Basis.RECORDED, recorded), _edges(draft, Basis.INFERRED, inferred)]), refuted=refuted
-    )
+    inferred = sorted((awaited | guessed) - set(recorded))
+    parts = [
+        _edges(draft, Why.EVENT_WAIT, Basis.RECORDED, recorded),
+        _edges(draft, Why.EVENT_WAIT, Basis.INFERRED, inferred),
+        _edges(draft, Why.FULL_DEVICE, Basis.INFERRED, sorted(filled - set(recorded) - set(inferred))),
+    ]
+    return found(concat_edges(parts), refuted=refuted)
 
 
-def _edges(draft: RankDraft, basis: Basis, pairs: list[tuple[int, int]]) -> Edges:
+def _edges(draft: RankDraft, why: Why, basis: Basis, pairs: list[tuple[int, int]]) -> Edges:
     columns = np.array(pairs, np.int64).reshape(-1, 2)
-    return make_edges(EdgeKind.EVENT_WAIT, basis, draft.work_last_node[columns[:, 0]], draft.work_node[columns[:, 1]])
+    return make_edges(why, basis, draft.work_last_node[columns[:, 0]], draft.work_node[columns[:, 1]])
 
 
 def _unexplained_calls(draft: RankDraft) -> _Calls:
@@ -93,23 +97,30 @@ def _unexplained_calls(draft: RankDraft) -> _Calls:
     return _Calls(np.array(times, np.int64)[order], np.array(threads, np.int64)[order], np.zeros(order.size, np.bool_))
 
 
-def _shown_by_timing(draft: RankDraft, queues: Queues, ready: Readiness, calls: _Calls) -> set[tuple[int, int]]:
-    """(producer, consumer) pairs that starts and ends show. Marks the wait calls that they account for as used."""
+def _shown_by_timing(
+    draft: RankDraft, queues: Queues, ready: Readiness, calls: _Calls
+) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """(producer, consumer) pairs that starts and ends show, with a wait called or a graph between them, and without. Marks
+    the wait calls that they account for as used.
+    """
     candidates = _candidates(draft, queues, ready)
     usual_ns = _usual_lag(draft, candidates)
     collectives = np.flatnonzero(draft.work.collective & ~draft.work.on_host)
     collectives = collectives[np.argsort(draft.work.end_ns[collectives], kind="stable")]
-    pairs: set[tuple[int, int]] = set()
+    awaited: set[tuple[int, int]] = set()
+    filled: set[tuple[int, int]] = set()
     for consumer in _late(draft, queues, ready).tolist():
         slots = _slots(draft, ready, calls, consumer)
         producer = _followed(draft, ready, candidates.get(consumer, []), consumer, slots, usual_ns)
         if producer is None and slots.size:
             producer = _last_collective(draft, ready, collectives, consumer)
-        if producer is not None:
-            if not _one_graph(draft, producer, consumer):
-                calls.used[slots[-1:]] = True
-            pairs.add((producer, consumer))
-    return pairs
+        if producer is None:
+            continue
+        in_graph = _one_graph(draft, producer, consumer)
+        if not in_graph:
+            calls.used[slots[-1:]] = True
+        (awaited if in_graph or slots.size else filled).add((producer, consumer))
+    return awaited, filled
 
 
 def _candidates(draft: RankDraft, queues: Queues, ready: Readiness) -> dict[int, list[int]]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.rules.autograd import engine_codes
 from tracereplay.trace.classify import collective_of
 from tracereplay.trace.schema import Role
@@ -101,7 +101,7 @@ def host_collective(drafts: list[RankDraft]) -> list[Found]:
 
 def _found(pairs: list[tuple[int, int]], waits: list[tuple[int, int]], refuted: int) -> Found:
     src, dst = [p[0] for p in pairs], [p[1] for p in pairs]
-    return found(make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, src, dst), waits, refuted)
+    return found(make_edges(Why.HOST_COLLECTIVE, Basis.INFERRED, src, dst), waits, refuted)
 
 
 def _occurrences(draft: RankDraft) -> list[tuple[tuple[str, int], _Occurrence]]:

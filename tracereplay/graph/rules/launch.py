@@ -11,7 +11,7 @@ import numpy as np
 
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 from tracereplay.trace.times import Int64s
 
 
@@ -21,9 +21,13 @@ def launch(draft: RankDraft) -> Found:
     linked = np.flatnonzero(work.call_thread >= 0)
     src, dst = call_nodes(draft, linked), draft.work_node[linked]
     host = work.on_host[linked]
-    device = make_edges(EdgeKind.LAUNCH, Basis.RECORDED, src[~host], dst[~host], from_start=True)
-    handed = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, src[host], dst[host], from_start=True)
-    return found(concat_edges([device, handed]))
+    together = work.launched_together[linked]
+    parts = [
+        make_edges(why, Basis.RECORDED, src[chosen], dst[chosen], from_start=True)
+        for why, chosen in ((Why.LAUNCH, ~host & ~together), (Why.GRAPH_LAUNCH, ~host & together))
+    ]
+    handed = make_edges(Why.HOST_COLLECTIVE, Basis.INFERRED, src[host], dst[host], from_start=True)
+    return found(concat_edges([*parts, handed]))
 
 
 def call_nodes(draft: RankDraft, linked: Int64s) -> Int64s:

@@ -8,8 +8,8 @@ stream   |--A--|                        legal overlap (programmatic dependent la
 import numpy as np
 
 from tracereplay.graph.draft import RankDraft
-from tracereplay.graph.edges import Edges, Found, concat_edges, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.edges import Found, concat_edges, found, make_edges
+from tracereplay.graph.kinds import Basis, Why
 
 
 def stream_order(draft: RankDraft) -> Found:
@@ -20,10 +20,16 @@ def stream_order(draft: RankDraft) -> Found:
     host = work.on_host[1:]
     before, after = draft.work_last_node[:-1], draft.work_node[1:]
     plain = same & ~overlap
-    device = make_edges(EdgeKind.STREAM_ORDER, Basis.RECORDED, before[plain & ~host], after[plain & ~host])
+    device = make_edges(Why.STREAM_ORDER, Basis.RECORDED, before[plain & ~host], after[plain & ~host])
     # A communication thread takes its next collective when it has done the last one.
-    threads = make_edges(EdgeKind.THREAD_ORDER, Basis.RECORDED, before[plain & host], after[plain & host])
-    started = make_edges(EdgeKind.STREAM_ORDER, Basis.RECORDED, draft.work_node[:-1][overlap], after[overlap], from_start=True)
-    distance = (work.start_ns[1:] - work.start_ns[:-1])[overlap]
-    overlapped = Edges(started.src, started.dst, started.kind, started.basis, started.from_start, np.maximum(distance, 0))
+    threads = make_edges(Why.THREAD_ORDER, Basis.RECORDED, before[plain & host], after[plain & host])
+    distance = np.maximum((work.start_ns[1:] - work.start_ns[:-1])[overlap], 0)
+    overlapped = make_edges(
+        Why.STREAM_ORDER,
+        Basis.RECORDED,
+        draft.work_node[:-1][overlap],
+        after[overlap],
+        from_start=True,
+        lag_ns=distance,
+    )
     return found(concat_edges([device, threads, overlapped]))

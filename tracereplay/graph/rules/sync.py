@@ -19,7 +19,7 @@ import numpy as np
 
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.queues import Queue, Queues, device_queues
 from tracereplay.trace.schema import Role
 from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_SYNC, STREAM_WAIT, SyncRow, sync_rows
@@ -37,7 +37,7 @@ _COPY_CALL = re.compile(r"^(cuda|hip|cu)Memcpy")
 _WHOLE_DEVICE = re.compile(r"^(cudaFree|hipFree)(Host)?$")
 # Launches and records may stand in a full queue for long, but that is for an earlier piece of work, not for the last.
 _NEVER_BLOCKS = re.compile(r"^(cuda|hip|cu)(\w*Launch\w*|EventRecord|EventQuery|StreamWaitEvent)")
-_NONE = make_edges(EdgeKind.SYNC, Basis.INFERRED, [], [])
+_NONE = make_edges(Why.SYNC, Basis.INFERRED, [], [])
 # A silent call counts as a wait where device work ends inside it, at least this long after its start and at most this
 # long before its end: both are a few times the cost of such a call that does not wait (1-10 µs on the corpus traces).
 _SILENT_MARGIN_NS = 50_000
@@ -73,7 +73,7 @@ def sync(draft: RankDraft) -> Found:
         refuted += len(works) - len(kept)
         node = int(call.thread.node_at_end(call.position))
         basis = Basis.INFERRED if named is None else Basis.RECORDED
-        parts.append(make_edges(EdgeKind.SYNC, basis, draft.work_last_node[kept], [node] * len(kept)))
+        parts.append(make_edges(Why.SYNC, basis, draft.work_last_node[kept], [node] * len(kept)))
         last = max((int(draft.work.end_ns[w]) for w in kept), default=call.start_ns)
         after_ns = call.end_ns - last
         if last > call.start_ns and after_ns > (_LONGEST_WAKE_NS if _blocks(call) else _SILENT_MARGIN_NS):

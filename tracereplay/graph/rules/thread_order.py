@@ -7,13 +7,13 @@ import numpy as np
 
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 
 
 def thread_order(draft: RankDraft) -> Found:
     """Edges between consecutive segments of each host thread."""
-    parts = [make_edges(EdgeKind.THREAD_ORDER, Basis.RECORDED, [], [])]
+    parts = [make_edges(Why.THREAD_ORDER, Basis.RECORDED, [], [])]
     for thread in draft.threads:
         nodes = np.arange(thread.first_node, thread.first_node + thread.node_count - 1)
-        parts.append(make_edges(EdgeKind.THREAD_ORDER, Basis.RECORDED, nodes, nodes + 1, lag_ns=0))
+        parts.append(make_edges(Why.THREAD_ORDER, Basis.RECORDED, nodes, nodes + 1, lag_ns=0))
     return found(concat_edges(parts))

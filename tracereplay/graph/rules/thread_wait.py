@@ -18,7 +18,7 @@ import numpy as np
 
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
-from tracereplay.graph.kinds import Basis, EdgeKind
+from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.rules.autograd import engine_codes
 from tracereplay.graph.stretches import Stretch, open_stretches, place_name, visits
 from tracereplay.trace.schema import Role
@@ -66,7 +66,7 @@ def thread_wait(draft: RankDraft) -> Found:
             waits.append((node, match.stretch.own_ns))
         pairs += _in_step(draft, taken)
     columns = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    edges = make_edges(EdgeKind.THREAD_HANDOFF, Basis.INFERRED, columns[:, 0], columns[:, 1], from_start=True)
+    edges = make_edges(Why.THREAD_WAIT, Basis.INFERRED, columns[:, 0], columns[:, 1], from_start=True)
     return found(edges, waits)
 
 
