@@ -15,6 +15,7 @@ import numpy as np
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
+from tracereplay.graph.wake_up import wake_up_ns
 from tracereplay.trace.table import EventTable
 from tracereplay.trace.times import Int64s
 
@@ -55,9 +56,18 @@ def find_bursts(table: EventTable, threads: list[Int64s], main: int) -> tuple[li
 
 
 def cut_points(table: EventTable, threads: list[Int64s], main: int) -> dict[int, list[int]]:
-    """Where a thread's gap must be cut: the forward thread, where each burst begins."""
+    """Where a thread's gap must be cut: the forward thread, where it hands over each burst."""
     bursts, _ = find_bursts(table, threads, main)
-    return {main: [burst.start_ns for burst in bursts]} if bursts else {}
+    return {main: [_handed_over_ns(table, threads[main], burst.start_ns) for burst in bursts]} if bursts else {}
+
+
+def _handed_over_ns(table: EventTable, forward: Int64s, begin_ns: int) -> int:
+    """When a burst that begins at a time was handed over: a thread's wake-up before, but not before the forward thread's last
+    event ended.
+    """
+    ends = table.column("ts_ns")[forward] + table.column("dur_ns")[forward]
+    last = int(ends[ends <= begin_ns].max(initial=0))
+    return max(begin_ns - wake_up_ns(table), min(last, begin_ns))
 
 
 def autograd(draft: RankDraft) -> Found:
@@ -66,22 +76,25 @@ def autograd(draft: RankDraft) -> Found:
     bursts, refuted = find_bursts(draft.table, rows, draft.main)
     given_to: list[tuple[int, int]] = []
     given_back: list[tuple[int, int]] = []
+    lags: list[int] = []
     waits = []
     for burst in bursts:
         main, worker = draft.threads[draft.main], draft.threads[burst.thread]
-        given = _node_starting_at(main, burst.start_ns)
+        handed_ns = _handed_over_ns(draft.table, main.rows[main.rows >= 0], burst.start_ns)
+        given = _node_starting_at(main, handed_ns)
         taken = _node_starting_at(worker, burst.start_ns)
         if given is None or taken is None or given == main.first_node:
             refuted += 1
             continue
         given_to.append((given, taken))
+        lags.append(burst.start_ns - handed_ns)
         if taken > worker.first_node:
             waits.append((taken - 1, 0))
         for node, time_ns in _resumptions(draft, main, burst):
             given_back.append((worker.node_after(time_ns), node))
             waits.append((node - 1, 0))
-    # The forward thread's gap is cut where the burst begins, so that no lag is left there.
-    there = make_edges(Why.AUTOGRAD, Basis.INFERRED, *_columns(given_to), from_start=True, lag_ns=0)
+    # The forward thread's gap is cut one wake-up before the burst begins: that is the lag.
+    there = make_edges(Why.AUTOGRAD, Basis.INFERRED, *_columns(given_to), from_start=True, lag_ns=lags)
     back = make_edges(Why.AUTOGRAD, Basis.INFERRED, *_columns(given_back), from_start=True)
     return found(concat_edges([there, back]), waits, refuted)
 

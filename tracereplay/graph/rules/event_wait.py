@@ -29,6 +29,7 @@ from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.queues import Queues, device_queues
 from tracereplay.graph.readiness import Readiness, readiness
 from tracereplay.graph.rules.autograd import engine_codes
+from tracereplay.trace.classify import collective_of
 from tracereplay.trace.sync_rows import STREAM_WAIT, sync_rows
 from tracereplay.trace.times import Int64s
 
@@ -290,8 +291,8 @@ class _Program:
 
         What the queue has waited for already is not waited for again. A side queue waits for the queues that it was seen
         to wait for, else for the main one, from which it is forked. The main one waits for any side queue, but for a queue
-        of collectives only if it was seen to, or never seen to wait: some messages nobody waits for. ``several`` waits before
-        one launch are for several queues.
+        of messages only if it was seen to, or never seen to wait: who sends need not wait. ``several`` waits before one
+        launch are for several queues.
         """
         work = self.draft.work
         queue = int(work.queue[consumer])
@@ -304,10 +305,17 @@ class _Program:
         ]
         seen = self.seen.get(queue)
         if queue == self.main or self.main not in self.last:
-            return [p for other, p in others if seen is None or other in seen or not work.collective[p]]
+            return [p for other, p in others if seen is None or other in seen or not self._may_be_message(p)]
         first = [p for other, p in others if (other in seen if seen is not None else other == self.main)]
         more = [p for _, p in others if p not in first and not work.collective[p]]
         return [*first, *more] if several else first
+
+    def _may_be_message(self, work: int) -> bool:
+        """True for a kernel of sends and receives, which may be an all-to-all as well."""
+        if not self.draft.work.collective[work]:
+            return False
+        table = self.draft.table
+        return collective_of(table.name_of(int(self.draft.work.row[work])), table.rules) == "send_recv"
 
     def note(self, producer: int, consumer: int) -> None:
         """The consumer's queue has waited for the producer."""

@@ -21,6 +21,7 @@ from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.queues import Queue, Queues, device_queues
+from tracereplay.graph.wake_up import wake_up_ns
 from tracereplay.trace.schema import Role
 from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_SYNC, STREAM_WAIT, SyncRow, sync_rows
 from tracereplay.trace.times import Int64s
@@ -64,7 +65,7 @@ def sync(draft: RankDraft) -> Found:
     described = {row.call_row: row for row in sync_rows(draft.table) if row.kind != STREAM_WAIT}
     calls = _blocking_calls(draft, set(described))
     recorded = [_named(queues, call, described.get(call.row)) for call in calls]
-    wake_ns = _usual_wake(draft, calls, recorded, queues)
+    wake_ns = wake_up_ns(draft.table)
     awaited = [r if r is not None else _inferred(draft, c, queues, wake_ns) for c, r in zip(calls, recorded, strict=True)]
     usual = _usual_cost(draft, calls, awaited)
     parts, waits, refuted, uncovered_ns = [], [], 0, 0
@@ -174,21 +175,6 @@ def _positions_of(draft: RankDraft, call: _Call, pattern: re.Pattern[str]) -> In
     codes = [code for code, name in enumerate(draft.table.names) if pattern.match(name)]
     rows = call.thread.rows[: call.position]
     return np.flatnonzero((rows >= 0) & np.isin(draft.table.codes("name")[rows], codes))
-
-
-def _usual_wake(draft: RankDraft, calls: list[_Call], recorded: list[list[int] | None], queues: Queues) -> int:
-    """From the end of work to the end of the call that waited for it: the median over calls where one work alone can be
-    meant, those that a row names and those inside which the work of one queue ended.
-    """
-    lags = []
-    for call, named in zip(calls, recorded, strict=True):
-        if not _blocks(call):
-            continue
-        last = named if named is not None else [w for q in queues.all if (w := q.last_before(call.start_ns)) is not None]
-        ends = [int(draft.work.end_ns[w]) for w in last if call.start_ns < draft.work.end_ns[w] <= call.end_ns]
-        if len(ends) == 1 or (named is not None and ends):
-            lags.append(call.end_ns - max(ends))
-    return int(np.median(lags)) if lags else 0
 
 
 def _usual_cost(draft: RankDraft, calls: list[_Call], awaited: list[list[int]]) -> dict[str, int]:
