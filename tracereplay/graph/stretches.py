@@ -42,13 +42,22 @@ def open_stretches(draft: RankDraft, thread: HostThread, shortest_ns: int) -> li
     roles = np.where(owners >= 0, draft.table.column("role")[owners], -1)
     long = tiling.end_ns - tiling.start_ns >= shortest_ns
     found = np.flatnonzero(long & ~np.isin(roles, _COMPUTE))
-    found = found[found + 1 < tiling.start_ns.size]
+    # What ends at a cut ends with nothing of the thread's own.
+    cuts = tiling.begin_boundary[thread.rows < 0] - 1
+    found = found[(found + 1 < tiling.start_ns.size) & ~np.isin(found, cuts)]
     stretches = []
     for segment in found.tolist():
         place = (place_name(draft, int(owners[segment])), place_name(draft, int(owners[segment + 1])))
         start, end = int(tiling.start_ns[segment]), int(tiling.end_ns[segment])
         stretches.append(Stretch(thread, segment, start, end, place, 0, in_call=False))
     return stretches
+
+
+def without(stretches: list[Stretch], times_ns: Int64s) -> list[Stretch]:
+    """The stretches that contain none of the times, which are in order."""
+    bounds = np.array([(s.start_ns, s.end_ns) for s in stretches], np.int64).reshape(-1, 2)
+    passed = np.searchsorted(times_ns, bounds, side="right")
+    return [stretch for stretch, (a, b) in zip(stretches, passed.tolist(), strict=True) if a == b]
 
 
 def visits(draft: RankDraft, thread: HostThread, place: tuple[str, str]) -> Int64s:

@@ -55,6 +55,12 @@ def find_bursts(table: EventTable, threads: list[Int64s], main: int) -> tuple[li
     return bursts, refuted
 
 
+def returns_ns(draft: RankDraft) -> Int64s:
+    """When backward passes give the forward thread back its turn, in order: time of it that contains one is such a wait."""
+    bursts, _ = find_bursts(draft.table, [thread.rows[thread.rows >= 0] for thread in draft.threads], draft.main)
+    return np.sort(np.array([burst.end_ns for burst in bursts], np.int64))
+
+
 def cut_points(table: EventTable, threads: list[Int64s], main: int) -> dict[int, list[int]]:
     """Where a thread's gap must be cut: the forward thread, where it hands over each burst."""
     bursts, _ = find_bursts(table, threads, main)

@@ -16,8 +16,8 @@ import numpy as np
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
-from tracereplay.graph.rules.autograd import find_bursts
-from tracereplay.graph.stretches import Stretch, open_stretches
+from tracereplay.graph.rules.autograd import returns_ns
+from tracereplay.graph.stretches import Stretch, open_stretches, without
 from tracereplay.trace.times import Int64s
 
 # Shorter stretches end near the end of some kernel by accident; a wake-up takes up to 100 µs on the corpus traces.
@@ -43,14 +43,12 @@ class _Ending:
 def device_wait(draft: RankDraft) -> Found:
     """Edges from device work to what a thread does after it waited for it in a call that is not recorded."""
     ending = _ending(draft)
-    bursts, _ = find_bursts(draft.table, [t.rows[t.rows >= 0] for t in draft.threads], draft.main)
-    given_back = np.sort(np.array([burst.end_ns for burst in bursts], np.int64))
+    returns = returns_ns(draft)
     places: dict[tuple[int, tuple[str, str]], list[Stretch]] = defaultdict(list)
     for number, thread in enumerate(draft.threads):
-        for stretch in open_stretches(draft, thread, _SHORTEST_NS):
-            passed = np.searchsorted(given_back, [stretch.start_ns, stretch.end_ns], side="right")
-            if number != draft.main or passed[0] == passed[1]:
-                places[number, stretch.place].append(stretch)
+        stretches = open_stretches(draft, thread, _SHORTEST_NS)
+        for stretch in without(stretches, returns) if number == draft.main else stretches:
+            places[number, stretch.place].append(stretch)
     src, dst, waits = [], [], []
     for stretches in places.values():
         matched = [(stretch, work) for stretch in stretches if (work := _ended_with(draft, ending, stretch)) is not None]

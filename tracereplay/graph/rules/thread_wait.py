@@ -19,8 +19,8 @@ import numpy as np
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
-from tracereplay.graph.rules.autograd import engine_codes
-from tracereplay.graph.stretches import Stretch, open_stretches, place_name, visits
+from tracereplay.graph.rules.autograd import engine_codes, returns_ns
+from tracereplay.graph.stretches import Stretch, open_stretches, place_name, visits, without
 from tracereplay.trace.schema import Role
 from tracereplay.trace.times import Int64s
 
@@ -110,8 +110,11 @@ def _matches(draft: RankDraft) -> list[_Match]:
     events = [_outermost(draft, thread, in_call=False) for thread in threads]
     device_ends = np.sort(draft.work.end_ns)
     matches = []
+    returns = returns_ns(draft)
     for thread in threads:
-        for stretch in [*open_stretches(draft, thread, _SHORTEST_NS), *_unusual_calls(draft, thread, device_ends)]:
+        free = open_stretches(draft, thread, _SHORTEST_NS)
+        free = without(free, returns) if draft.main >= 0 and thread is draft.threads[draft.main] else free
+        for stretch in [*free, *_unusual_calls(draft, thread, device_ends)]:
             best: _Match | None = None
             for giver, (rows, ends) in zip(threads, calls if stretch.in_call else events, strict=True):
                 place = int(np.searchsorted(ends, stretch.end_ns, side="right")) - 1
