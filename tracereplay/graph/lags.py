@@ -17,7 +17,6 @@ import numpy.typing as npt
 from tracereplay.graph.edges import NO_LAG, Edges
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import Nodes
-from tracereplay.graph.numbering import numbered
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
 
@@ -57,12 +56,13 @@ class Alike:
 
 def populations(alike: Alike) -> Int64s:
     """A number for each task: tasks of one number have their lags and residues compared with each other."""
-    coarse = alike.rank * _KINDS + _kind_of_task(alike)
+    coarse = (alike.rank + 1) * _KINDS + _kind_of_task(alike)
     is_copy = (alike.kind == NodeKind.DEVICE) & (alike.work_class == WorkClass.COPY)
     length = np.where(is_copy, np.searchsorted(_LENGTHS_NS, alike.dur_ns, side="right"), 0)
-    fine = numbered(coarse, alike.queue, length)
-    common = np.bincount(fine, minlength=1)[fine] >= _ENOUGH
-    return numbered(coarse, np.where(common, fine, -1))
+    width = (int(alike.queue.max(initial=0)) + 2) * (len(_LENGTHS_NS) + 1)
+    key = coarse * width + (alike.queue + 1) * (len(_LENGTHS_NS) + 1) + length
+    _, fine, counts = np.unique(key, return_inverse=True, return_counts=True)
+    return np.asarray(np.where(counts[fine] >= _ENOUGH, fine, counts.size + coarse), np.int64)
 
 
 def _kind_of_task(alike: Alike) -> Int64s:

@@ -250,7 +250,11 @@ def _by_program_order(
     so_far = _Program.begin(draft, launched, known)
     good: set[tuple[int, int]] = set()
     refuted = 0
-    for place, consumer in enumerate(launched.tolist()):
+    for place, consumer in enumerate(launched.tolist() if left else ()):
+        so_far.know(consumer)
+        if not left[place]:
+            so_far.launch(consumer)
+            continue
         for producer in so_far.plausible(consumer, several=called[place] > 1)[: left[place]]:
             if work.end_ns[producer] <= work.start_ns[consumer]:
                 good.add((producer, consumer))
@@ -296,8 +300,6 @@ class _Program:
         """
         work = self.draft.work
         queue = int(work.queue[consumer])
-        for producer in self.known.get(consumer, []):
-            self.note(producer, consumer)
         others = [
             (other, producer)
             for other, producer in reversed(self.last.items())
@@ -309,6 +311,11 @@ class _Program:
         first = [p for other, p in others if (other in seen if seen is not None else other == self.main)]
         more = [p for _, p in others if p not in first and not work.collective[p]]
         return [*first, *more] if several else first
+
+    def know(self, consumer: int) -> None:
+        """The waits of a launch that are known have been read."""
+        for producer in self.known.get(consumer, []):
+            self.note(producer, consumer)
 
     def _may_be_message(self, work: int) -> bool:
         """True for a kernel of sends and receives, which may be an all-to-all as well."""
