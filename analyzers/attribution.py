@@ -86,7 +86,9 @@ class Collectives:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """What twice as much of one resource would save, and the elasticity (share saved over share of time removed)."""
+    """What twice as much of one resource would save, and the elasticity (share saved over share of time removed); at least
+    that where some of its time is in collectives that cannot be split.
+    """
 
     knob: str
     saved_ns_2x: int
@@ -336,6 +338,7 @@ def _sensitivities(graph: DependencyGraph, number: int, step_ns: int) -> tuple[S
     for kind, pattern in questions:
         label = f"{kind}:{pattern}" if pattern else kind
         scenario = apply(graph, [Change(label, kind, pattern, 0.5, step=number)])
-        after = max(t.dur_ns for t in step_times(graph, replay(graph, scenario.timing)) if t.number == number)
+        schedules = [replay(graph, timing) for timing in (scenario.timing, *scenario.unsplit)]
+        after = max(t.dur_ns for schedule in schedules for t in step_times(graph, schedule) if t.number == number)
         rows.append(Sensitivity(label, step_ns - after, (step_ns - after) / step_ns / 0.5 if step_ns else 0.0))
     return tuple(sorted(rows, key=lambda s: (-s.saved_ns_2x, s.knob)))

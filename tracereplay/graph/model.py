@@ -86,7 +86,8 @@ class StepSpan:
 class Collective:
     """One collective: participants as parallel tuples of rank index, arrival node and transfer node.
 
-    ``transfer_ns`` is None where a participant is missing from the traces: the recorded time cannot be split.
+    ``transfer_ns`` is None where a participant is missing from the traces: the recorded time cannot be split. ``absent`` are
+    then the rank numbers that take part and are not here, as far as the files say who does.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Collective:
     start_ns: tuple[int, ...]
     end_ns: tuple[int, ...]
     transfer_ns: int | None
+    absent: tuple[int, ...] = ()
 
     @property
     def recorded_ns(self) -> int:

@@ -140,7 +140,7 @@ def survey_job(
         raise TraceError(f"no trace of rank {sorted(ranks or ())}", where=", ".join(paths), hint="see `tracereplay info`")
     absent = sorted((ranks or frozenset()) - {trace.rank for trace in kept if trace.rank is not None})
     if absent:
-        notes.append(f"asked for ranks that are not there: {_listed(absent)}")
+        notes.append(f"asked for ranks that are not there: {listed(absent)}")
     world_size = _world_size(kept, record)
     conflicts = _conflicts(kept)
     aligned = kept if conflicts or not clocks else align(kept)
@@ -346,9 +346,10 @@ def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) 
     present = {t.rank for t in traces}
     missing = [r for r in range(world_size or 0) if r not in present]
     if missing:
-        warnings.append(f"{len(missing)} of {world_size} ranks are missing: {_listed(missing)}")
+        warnings.append(f"{len(missing)} of {world_size} ranks are missing: {listed(missing)}")
     return warnings
 
 
-def _listed(ranks: list[int]) -> str:
+def listed(ranks: Sequence[int]) -> str:
+    """Rank numbers as text, the first 16 of many."""
     return ", ".join(str(r) for r in ranks[:16]) + (f" and {len(ranks) - 16} more" if len(ranks) > 16 else "")

@@ -10,6 +10,7 @@ the shortest participant's duration: an upper bound of the wire time that needs 
 transfers run from the latest start to the end. A collective whose other participants are missing keeps its time unsplit.
 """
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ from tracereplay.graph.kinds import Basis, EdgeKind
 from tracereplay.graph.model import Collective
 from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of_job, recorded_collectives
 from tracereplay.trace.job import Job
+
+# Long lists are cut: "[0, 1, 2, ..., 15]".
+_RANK_LIST = re.compile(r"\[(\d{1,9}(?:, ?\d{1,9})*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,27 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
         start_ns=starts,
         end_ns=ends,
         transfer_ns=_transfer(name, starts, ends) if rendezvous is not None else None,
+        absent=_absent(job, key, group) if rendezvous is None else (),
     )
+
+
+def _absent(job: Job, key: CollectiveKey, group: list[_Member]) -> tuple[int, ...]:
+    """The ranks that take part and that the job lacks; all that it lacks where the files do not list who takes part."""
+    listed = _listed(group[0].recorded)
+    if listed is None:
+        configured = (g.ranks for g in group[0].draft.table.header.groups if g.name == key.group)
+        listed = next((ranks for ranks in configured if ranks is not None), None)
+    missing = set(job.ranks_missing)
+    return tuple(sorted(missing if listed is None else set(listed) - set(job.ranks_present)))
+
+
+def _listed(recorded: RecordedCollective) -> tuple[int, ...] | None:
+    """The participants that a collective lists; None where it lists none or the list is cut."""
+    if recorded.peers is not None:
+        return recorded.peers
+    match = _RANK_LIST.fullmatch(recorded.group_ranks or "")
+    ranks = tuple(int(number) for number in match[1].split(",")) if match else ()
+    return ranks if len(ranks) == recorded.group_size else None
 
 
 def _name(group: list[_Member]) -> str:
