@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Edges, Found, concat_edges
+from tracereplay.graph.faults import EdgeFaults, edge_faults, fault_warnings
 from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
 from tracereplay.graph.lags import population, residues, typical_lags
 from tracereplay.graph.layout import lay_out, step_of_time
@@ -31,7 +32,7 @@ from tracereplay.graph.rules.thread_order import thread_order
 from tracereplay.graph.rules.thread_wait import thread_wait
 from tracereplay.graph.topology import topological_order
 from tracereplay.trace.classify import WorkClass, class_of_role, classes_of_names
-from tracereplay.trace.job import Job
+from tracereplay.trace.job import Job, listed
 from tracereplay.trace.schema import Role
 from tracereplay.trace.steps import Step
 from tracereplay.trace.times import Int64s, union_ns
@@ -102,7 +103,8 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
     edges, dropped = _acyclic(parts.edges, nodes)
     end_ns = nodes.start_ns + nodes.dur_ns
     lags = typical_lags(edges, nodes.start_ns, end_ns, population(nodes))
-    residue_ns, violations = residues(edges, lags, nodes.start_ns, end_ns)
+    residue_ns, _ = residues(edges, lags, nodes.start_ns, end_ns)
+    faults = edge_faults(edges, dropped, nodes.start_ns, end_ns)
     pinned = np.ones(parts.count, np.bool_)
     pinned[edges.dst] = False
     nodes = _with_residues(nodes, residue_ns, np.where(pinned, nodes.start_ns, NO_RELEASE))
@@ -115,9 +117,9 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
         order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
         steps=tuple(span for draft in parts.drafts for span in _spans(draft)),
         collectives=parts.collectives,
-        coverage=_coverage(parts, edges, pinned, (violations, dropped)),
+        coverage=_coverage(parts, edges, pinned, faults),
         host_carries_classes=not on_device,
-        warnings=_warnings(job, parts),
+        warnings=(*_warnings(job, parts), *fault_warnings(parts.drafts, nodes, faults)),
     )
 
 
@@ -208,8 +210,8 @@ def _with_residues(nodes: Nodes, residue_ns: Int64s, release_ns: Int64s) -> Node
     )  # fmt: skip
 
 
-def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:
-    """The edges without those that close a circle, and how many were dropped.
+def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, Edges]:
+    """The edges without those that close a circle, and those that were dropped for it.
 
     Edges that run with the recorded time cannot close a circle except among tasks of no length at one instant; so edges
     that run against it are dropped first, and only between tasks that lie both behind a circle and before one.
@@ -224,15 +226,7 @@ def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:
         circular[forward] = False
         circular[topological_order(len(nodes), dst, src)] = False
         kept &= ~(against & circular[edges.dst] & circular[edges.src])
-    picked = Edges(
-        edges.src[kept],
-        edges.dst[kept],
-        edges.kind[kept],
-        edges.basis[kept],
-        edges.from_start[kept],
-        edges.lag_ns[kept],
-    )
-    return picked, int(np.count_nonzero(~kept))
+    return edges.where(kept), edges.where(~kept)
 
 
 def _by_destination(edges: Edges, lags: Int64s, count: int) -> EdgeArrays:
@@ -283,7 +277,7 @@ def _borders(thread: HostThread | None, start_ns: int, end_ns: int, draft: RankD
     return min(first, closing), min(last, closing - 1)
 
 
-def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: tuple[int, int]) -> Coverage:
+def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: EdgeFaults) -> Coverage:
     kinds: dict[str, dict[str, int]] = {}
     for kind in EdgeKind:
         of_kind = edges.basis[edges.kind == kind]
@@ -295,8 +289,8 @@ def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: tuple[int
         uncovered_blocking_ns=sum(f.uncovered_ns for f in parts.found),
         unlinked_work=sum(int(np.count_nonzero(d.work.unlinked)) for d in parts.drafts),
         pinned_threads=int(np.count_nonzero(pinned[firsts])) if firsts else 0,
-        clock_violations=faults[0],
-        dropped_edges=faults[1],
+        clock_violations=len(faults.violated),
+        dropped_edges=len(faults.dropped),
         events_outside_steps=sum(d.dropped_before for d in parts.drafts),
         overlapping_events=sum(t.tiling.overlaps for d in parts.drafts for t in d.threads),
     )
@@ -306,11 +300,18 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     warnings = list(job.warnings)
     unsplit = [c for c in parts.collectives if c.transfer_ns is None]
     if unsplit:
-        missing = ", ".join(str(r) for r in job.ranks_missing[:16])
-        advice = (
-            f"add the missing ranks ({missing})" if missing else "the ranks recorded different participants, counts or order"
-        )
-        warnings.append(f"{len(unsplit)} collectives cannot be split into waiting and transfer: {advice}")
+        alone = [c for c in unsplit if not c.absent]
+        missing = sorted({rank for c in unsplit for rank in c.absent})
+        if missing:
+            warnings.append(
+                f"{len(unsplit) - len(alone)} collectives cannot be split into waiting and transfer: add the missing ranks "
+                f"({listed(missing)})"
+            )
+        if alone:
+            warnings.append(
+                f"{len(alone)} collectives cannot be split into waiting and transfer: the ranks recorded different "
+                "participants, counts or order"
+            )
     overlapping = [d for d in parts.drafts if any(a.end_ns > b.start_ns for a, b in pairwise(d.marks.whole))]
     if overlapping:
         files = ", ".join(Path(d.table.path).name for d in overlapping[:4])

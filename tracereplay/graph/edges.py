@@ -28,6 +28,11 @@ class Edges:
     def __len__(self) -> int:
         return int(self.src.size)
 
+    def where(self, mask: npt.NDArray[np.bool_]) -> "Edges":
+        """The edges of a mask, in order."""
+        columns = (self.src, self.dst, self.kind, self.basis, self.from_start, self.lag_ns)
+        return Edges(*(column[mask] for column in columns))
+
 
 @dataclass(frozen=True, slots=True)
 class Found:

@@ -338,6 +338,7 @@ def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) 
         warnings.append(f"no rank in metadata or file name: {', '.join(unknown)}")
     damaged = [f"{Path(t.table.path).name} is {t.table.quality.damage}" for t in traces if t.table.quality.damage]
     warnings += damaged
+    warnings += [f"{Path(t.table.path).name}: {t.table.quality.repairs}" for t in traces if t.table.quality.repairs]
     blind = [str(t.rank) for t in traces if t.clock.offset_ns is None and t.rank is not None]
     if clocks and blind and len({t.rank for t in traces}) == len(traces):
         warnings.append(
