@@ -131,17 +131,24 @@ def notes(prediction: Prediction) -> list[str]:
             "earlier waits longer in it; the ranks' own mean steps move the other way"
         )
     if prediction.interval is not None:
-        advice = f"add ranks {listed(prediction.ranks_to_add)}" if prediction.ranks_to_add else "add the ranks that are missing"
         lines.append(
             f"{prediction.unsplit} collective records miss participants: the answer is an interval from none to all of their "
-            f"time being transfer; predicted_ns, speedup and steady_ns are null; {advice}"
+            f"time being transfer; predicted_ns, speedup and steady_ns are null{_advice(prediction)}"
         )
     return [*lines, *prediction.unsure]
 
 
+def _advice(prediction: Prediction) -> str:
+    if prediction.ranks_to_add:
+        return f"; add ranks {listed(prediction.ranks_to_add)}"
+    return "; add the other ranks of the job" if len(prediction.ranks) == 1 else ""
+
+
 def _unsure(graph: DependencyGraph, scenario: Scenario) -> tuple[str, ...]:
     """What ranks that are not here may do to the answer and these files cannot tell."""
-    reasons = []
+    reasons: list[str] = []
+    if len(graph.tables) > 1 and not any(c.absent for c in graph.collectives):
+        return ()
     others = set(scenario.moved) - {"collective_unsplit", *(c.name for c in graph.collectives)}
     if scenario.unsplit_touched and others:
         reasons.append(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Edges, Found, concat_edges
-from tracereplay.graph.faults import EdgeFaults, edge_faults, fault_warnings
+from tracereplay.graph.faults import EdgeFaults, edge_faults, fault_counts, fault_warnings
 from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
 from tracereplay.graph.lags import population, residues, typical_lags
 from tracereplay.graph.layout import lay_out, step_of_time
@@ -105,6 +105,7 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
     lags = typical_lags(edges, nodes.start_ns, end_ns, population(nodes))
     residue_ns, _ = residues(edges, lags, nodes.start_ns, end_ns)
     faults = edge_faults(edges, dropped, nodes.start_ns, end_ns)
+    counts = [fault_counts(draft) for draft in parts.drafts]
     pinned = np.ones(parts.count, np.bool_)
     pinned[edges.dst] = False
     nodes = _with_residues(nodes, residue_ns, np.where(pinned, nodes.start_ns, NO_RELEASE))
@@ -117,9 +118,9 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
         order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
         steps=tuple(span for draft in parts.drafts for span in _spans(draft)),
         collectives=parts.collectives,
-        coverage=_coverage(parts, edges, pinned, faults),
+        coverage=_coverage(parts, edges, pinned, faults, counts),
         host_carries_classes=not on_device,
-        warnings=(*_warnings(job, parts), *fault_warnings(parts.drafts, nodes, faults)),
+        warnings=(*_warnings(job, parts), *fault_warnings(parts.drafts, counts, nodes, faults)),
     )
 
 
@@ -277,7 +278,7 @@ def _borders(thread: HostThread | None, start_ns: int, end_ns: int, draft: RankD
     return min(first, closing), min(last, closing - 1)
 
 
-def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: EdgeFaults) -> Coverage:
+def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: EdgeFaults, counts: list[dict[str, int]]) -> Coverage:
     kinds: dict[str, dict[str, int]] = {}
     for kind in EdgeKind:
         of_kind = edges.basis[edges.kind == kind]
@@ -293,6 +294,7 @@ def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: EdgeFault
         dropped_edges=len(faults.dropped),
         events_outside_steps=sum(d.dropped_before for d in parts.drafts),
         overlapping_events=sum(t.tiling.overlaps for d in parts.drafts for t in d.threads),
+        faults={name: sum(own.get(name, 0) for own in counts) for name in sorted({n for own in counts for n in own})},
     )
 
 
@@ -308,14 +310,21 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
                 f"({listed(missing)})"
             )
         if alone:
-            warnings.append(
-                f"{len(alone)} collectives cannot be split into waiting and transfer: the ranks recorded different "
-                "participants, counts or order"
+            advice = (
+                "the ranks recorded different participants, kinds, sizes, counts or order"
+                if len(job.ranks) > 1
+                else "add the other ranks of the job"
             )
+            warnings.append(f"{len(alone)} collectives cannot be split into waiting and transfer: {advice}")
     overlapping = [d for d in parts.drafts if any(a.end_ns > b.start_ns for a, b in pairwise(d.marks.whole))]
     if overlapping:
         files = ", ".join(Path(d.table.path).name for d in overlapping[:4])
         warnings.append(f"steps overlap in {files}: a step is replayed up to where the next one begins on its thread")
+    numbers = [{s.number for s in d.marks.whole} for d in parts.drafts]
+    every, common = numbers[0].union(*numbers[1:]), numbers[0].intersection(*numbers[1:])
+    some = sorted(every - common)
+    if some:
+        warnings.append(f"steps that only some ranks have whole do not count for the job: {listed(some)}")
     hosts = {t.host for t in job.ranks}
     if len(job.ranks) > 1 and hosts == {None}:
         warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")

@@ -4,7 +4,8 @@ A replay goes on with such a recording, but what it answers hangs on how the fau
 with its file.
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges
 from tracereplay.graph.kinds import EdgeKind
 from tracereplay.graph.model import Nodes
+from tracereplay.trace.schema import DEVICE_ROLES, Role
+from tracereplay.trace.sync_rows import CONTEXT_SYNC, EVENT_SYNC, STREAM_SYNC, SyncRow, sync_rows
+from tracereplay.trace.table import EventTable
 from tracereplay.trace.times import Int64s
 from tracereplay.units import format_ns
 
@@ -35,17 +39,17 @@ def edge_faults(edges: Edges, dropped: Edges, start_ns: Int64s, end_ns: Int64s) 
     return EdgeFaults(edges.where(violated), early_ns[violated], dropped)
 
 
-def fault_warnings(drafts: list[RankDraft], nodes: Nodes, faults: EdgeFaults) -> list[str]:
-    """A line a file and kind of fault; none where nothing is wrong."""
+def fault_warnings(drafts: list[RankDraft], counts: list[dict[str, int]], nodes: Nodes, faults: EdgeFaults) -> list[str]:
+    """A line a file and kind of fault; none where nothing is wrong. ``counts`` are the ``fault_counts`` of each rank."""
     lines = []
     early, dropped = _rank_of(faults.violated, nodes), _rank_of(faults.dropped, nodes)
-    for draft in drafts:
+    for draft, own in zip(drafts, counts, strict=True):
         mine = early == draft.index
         if mine.any():
-            counts = _kinds(faults.violated.where(mine))
+            kinds = _kinds(faults.violated.where(mine))
             lines.append(
                 f"{_file(draft)}: {np.count_nonzero(mine)} clock violations, tasks recorded up to "
-                f"{format_ns(int(faults.early_ns[mine].max()))} before what they wait for ({counts}): they are replayed later "
+                f"{format_ns(int(faults.early_ns[mine].max()))} before what they wait for ({kinds}): they are replayed later "
                 "than recorded"
             )
         mine = dropped == draft.index
@@ -54,16 +58,107 @@ def fault_warnings(drafts: list[RankDraft], nodes: Nodes, faults: EdgeFaults) ->
                 f"{_file(draft)}: {np.count_nonzero(mine)} dependencies run in a circle and were dropped "
                 f"({_kinds(faults.dropped.where(mine))}): these tasks no longer wait for each other"
             )
-    lines += _counted(drafts, _overlaps, "host events outlast the event around them, which is taken to last as long")
+        lines += [f"{_file(draft)}: {own[fault.name]} {fault.what}" for fault in FAULTS if fault.name in own]
     return lines
 
 
-def _counted(drafts: list[RankDraft], count: Callable[[RankDraft], int], what: str) -> Iterable[str]:
-    return [f"{_file(draft)}: {number} {what}" for draft in drafts if (number := count(draft))]
+def fault_counts(draft: RankDraft) -> dict[str, int]:
+    """How often each of ``FAULTS`` occurs on a rank; those that do not are left out."""
+    counts = {fault.name: fault.count(draft) for fault in FAULTS}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _overlaps(draft: RankDraft) -> int:
     return sum(thread.tiling.overlaps for thread in draft.threads)
+
+
+def _repeated_steps(draft: RankDraft) -> int:
+    return sum(count > 1 for count in Counter(step.number for step in draft.marks.whole).values())
+
+
+def _repeated_ids(draft: RankDraft) -> int:
+    """Correlation ids that several calls and some work carry."""
+    table = draft.table
+    correlation = table.column("correlation")
+    ids, counts = np.unique(correlation[table.rows_of(Role.RUNTIME)], return_counts=True)
+    repeated = ids[(counts > 1) & (ids > 0)]
+    return int(np.count_nonzero(np.isin(repeated, correlation[table.rows_of(*DEVICE_ROLES)])))
+
+
+def _rows_without_call(draft: RankDraft) -> int:
+    return int(draft.table.rows_of(Role.CUDA_SYNC).size) - len(sync_rows(draft.table))
+
+
+def _waits_for_later(draft: RankDraft) -> int:
+    """Rows whose event is recorded by their own call or a later one."""
+    began = draft.table.column("ts_ns")
+    rows = sync_rows(draft.table)
+    return sum(row.recorded_ns is not None and row.recorded_ns >= int(began[row.call_row]) for row in rows)
+
+
+def _returned_early(draft: RankDraft) -> int:
+    """Blocking calls that ended before work which their row says they waited for."""
+    rows = [row for row in sync_rows(draft.table) if row.kind in (STREAM_SYNC, CONTEXT_SYNC, EVENT_SYNC)]
+    work = _LaunchedWork(draft.table) if rows else None
+    return 0 if work is None else sum(work.outlasts(row) for row in rows)
+
+
+class _LaunchedWork:
+    """When the work of a rank that had been launched by a time had ended, by device and by stream."""
+
+    def __init__(self, table: EventTable) -> None:
+        ts, dur, launch = table.column("ts_ns"), table.column("dur_ns"), table.column("launch_row")
+        rows = table.rows_of(*DEVICE_ROLES)
+        rows = rows[(launch[rows] >= 0) & (dur[rows] >= 0)]
+        self._began, self._end = ts, ts + dur
+        self._rows = rows[np.argsort(ts[launch[rows]], kind="stable")]
+        self._launched = ts[launch[self._rows]]
+        self._device, self._stream = table.column("device")[self._rows], table.column("stream")[self._rows]
+        self._queues: dict[tuple[int, int | None], tuple[Int64s, Int64s]] = {}
+
+    def outlasts(self, row: SyncRow) -> bool:
+        """True where a blocking call ended before work that its row names."""
+        before_ns = int(self._began[row.call_row])
+        stream = None
+        if row.kind != CONTEXT_SYNC:
+            stream = row.stream if row.kind == STREAM_SYNC else row.event_stream
+            if stream is None:
+                return False
+        if row.kind == EVENT_SYNC:
+            if row.recorded_ns is None:
+                return False
+            before_ns = min(before_ns, row.recorded_ns)
+        launched, ended = self._queue(row.device, stream)
+        count = int(np.searchsorted(launched, before_ns))
+        return count > 0 and int(ended[count - 1]) > int(self._end[row.call_row])
+
+    def _queue(self, device: int, stream: int | None) -> tuple[Int64s, Int64s]:
+        """Launch times in order, and the latest end of all work launched until then."""
+        if (device, stream) not in self._queues:
+            mine = self._device == device
+            if stream is not None:
+                mine &= self._stream == stream
+            self._queues[device, stream] = self._launched[mine], np.maximum.accumulate(self._end[self._rows[mine]])
+        return self._queues[device, stream]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that cannot have been: its name in ``coverage.faults``, how a reader is told, how often a rank shows it."""
+
+    name: str
+    what: str
+    count: Callable[[RankDraft], int]
+
+
+FAULTS = (
+    Fault("overlapping_events", "host events outlast the event around them, which is taken to last as long", _overlaps),
+    Fault("repeated_steps", "step numbers are marked more than once: the longest mark of each counts", _repeated_steps),
+    Fault("repeated_ids", "correlation ids are used by several calls: work was paired with them in time order", _repeated_ids),
+    Fault("sync_rows_without_call", "cuda_sync rows belong to no recorded call: they are not followed", _rows_without_call),
+    Fault("waits_for_later", "cuda_sync rows wait for an event that only their own or a later call records", _waits_for_later),
+    Fault("returned_early", "blocking calls returned before the work ended that they are said to wait for", _returned_early),
+)
 
 
 def _rank_of(edges: Edges, nodes: Nodes) -> Int64s:

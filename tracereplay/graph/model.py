@@ -1,6 +1,6 @@
 """The dependency graph of a job: tasks and reasons to wait, in arrays inside and a networkx graph outside."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -121,7 +121,9 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How well the rules cover the job, before any replay: edges by kind and basis, faults, guesses."""
+    """How well the rules cover the job, before any replay: edges by kind and basis, faults, guesses. ``faults`` counts by
+    name what cannot have been (``graph/faults.py``).
+    """
 
     edges: dict[str, dict[str, int]]
     refuted: int
@@ -132,6 +134,7 @@ class Coverage:
     dropped_edges: int
     events_outside_steps: int
     overlapping_events: int
+    faults: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def apply(graph: DependencyGraph, changes: list[Change], base: Timing | None = N
 
 
 def _readings(graph: DependencyGraph, base: Timing, changed: Timing, factors: npt.NDArray[np.float64]) -> tuple[Timing, ...]:
-    """What the time of collectives that cannot be split may be, beside transfer of this rank alone:
+    """What the time of collectives that cannot be split may be, beside transfer of this rank alone.
 
     - all of it waiting. It ends when the ranks that are not here arrive, as they did; at once where a change makes this rank
       the later one.
@@ -146,9 +146,7 @@ def _readings(graph: DependencyGraph, base: Timing, changed: Timing, factors: np
     )
 
 
-def _moved_by_transfers(
-    graph: DependencyGraph, base: Timing, factors: npt.NDArray[np.float64], ends_ns: Int64s
-) -> Int64s:
+def _moved_by_transfers(graph: DependencyGraph, base: Timing, factors: npt.NDArray[np.float64], ends_ns: Int64s) -> Int64s:
     """For each node by how much the transfers of all collectives that had ended by its end can move it at most."""
     found = []
     for c in graph.collectives:

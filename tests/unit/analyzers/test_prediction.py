@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,8 +143,9 @@ def test_ranks_that_are_not_here_gain_by_every_transfer_before(tmp_path: Path) -
 def test_a_group_that_is_whole_is_split_and_one_that_is_not_is_an_interval(tmp_path: Path) -> None:
     # Four ranks in two groups; of the second only rank 2 is here.
     ranks = [TraceFile(r, 4).step(1, 0, 300).op("a", 1, 1) for r in (0, 1, 2)]
-    for trace, (group, members, start) in zip(ranks, [("1", "[0, 1]", 100), ("1", "[0, 1]", 160), ("2", "[2, 3]", 100)], strict=True):
-        recorded = {"Process Group Name": group, "Process Group Ranks": members, "Group size": 2, "Seq": 1}
+    places = [("1", "[0, 1]", 100), ("1", "[0, 1]", 160), ("2", "[2, 3]", 100)]
+    for trace, (group, members, start) in zip(ranks, places, strict=True):
+        recorded: dict[str, Any] = {"Process Group Name": group, "Process Group Ranks": members, "Group size": 2, "Seq": 1}
         trace.kernel(ALL_REDUCE, start, 200 - start, 7, **recorded)
 
     graph = graph_of(tmp_path, *ranks)

@@ -223,4 +223,4 @@ def test_without_a_missing_rank_nobody_is_told_to_add_one(tmp_path: Path) -> Non
 
     (warning,) = [w for w in graph_of(tmp_path, *ranks).warnings if "cannot be split" in w]
 
-    assert warning.endswith("the ranks recorded different participants, counts or order")
+    assert warning.endswith("the ranks recorded different participants, kinds, sizes, counts or order")

@@ -20,7 +20,14 @@ from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, concat_edges, make_edges
 from tracereplay.graph.kinds import Basis, EdgeKind
 from tracereplay.graph.model import Collective
-from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of_job, recorded_collectives
+from tracereplay.trace.collectives import (
+    ENDS_TOGETHER,
+    CollectiveKey,
+    RecordedCollective,
+    keys_of_job,
+    kind_of,
+    recorded_collectives,
+)
 from tracereplay.trace.job import Job
 
 # Long lists are cut: "[0, 1, 2, ..., 15]".
@@ -70,13 +77,24 @@ def _members(draft: RankDraft) -> list[_Member]:
 
 
 def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
-    """True where each participant is here once. Point-to-point work without a recorded group cannot say who they are."""
+    """True where each participant is here once, and they do not contradict each other. Point-to-point work without a
+    recorded group cannot say who they are.
+    """
+    if _contradictory([m.recorded for m in group]):
+        return False
     if group[0].recorded.peers is not None:
         return sorted(m.draft.table.header.rank or 0 for m in group) == sorted(group[0].recorded.peers)
     if all(m.recorded.name == "send_recv" for m in group) and all(m.recorded.group_size is None for m in group):
         return False
     expected = _expected_size(job, key, group)
     return expected is not None and len(group) == expected and len({m.draft.index for m in group}) == len(group)
+
+
+def _contradictory(records: list[RecordedCollective]) -> bool:
+    """True where the participants cannot have run one collective: of different kinds, or an all-reduce of different sizes."""
+    kinds = {kind_of(record.name) for record in records} - {"other"}
+    sizes = {record.bytes for record in records} - {None}
+    return len(kinds) > 1 or (kinds == {"all_reduce"} and len(sizes) > 1)
 
 
 def _expected_size(job: Job, key: CollectiveKey, group: list[_Member]) -> int | None:
