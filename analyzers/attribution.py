@@ -11,7 +11,7 @@ import numpy as np
 
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.lags import residue_tail
-from tracereplay.graph.model import Collective, DependencyGraph
+from tracereplay.graph.model import Collective, DependencyGraph, StepSpan
 from tracereplay.replay.engine import replay
 from tracereplay.replay.schedule import RELEASED, Schedule
 from tracereplay.replay.steps import StepTime, step_times, summarise
@@ -97,13 +97,16 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The result of ``tracereplay attribute`` for one step number."""
+    """The result of ``tracereplay attribute`` for one step number; ``carry_in_ns`` is the device time of earlier work that
+    runs into the step, as recorded.
+    """
 
     step: int
     rank: int | None
     step_ns: int
     parts: tuple[Part, ...]
     sum_ns: int
+    carry_in_ns: int
     tail_ns: int
     waits: tuple[Wait, ...]
     collectives: Collectives
@@ -162,6 +165,7 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
         step_ns=longest.dur_ns,
         parts=parts,
         sum_ns=sum(p.ns for p in parts),
+        carry_in_ns=_span_of(graph, longest).carry_in_ns,
         tail_ns=max(max(t.end_ns for t in mine) - longest.end_ns, 0),
         waits=_waits(path, collectives),
         collectives=_summarise_collectives(graph, collectives),
@@ -171,9 +175,13 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
     )
 
 
+def _span_of(graph: DependencyGraph, step: StepTime) -> StepSpan:
+    return next(s for s in graph.steps if s.rank == step.rank and s.number == step.number)
+
+
 def _last_node(graph: DependencyGraph, schedule: Schedule, longest: StepTime) -> int | None:
     """The task that starts where a step ends, or the work that drained last if that ends later; None where neither is."""
-    span = next(s for s in graph.steps if s.rank == longest.rank and s.number == longest.number)
+    span = _span_of(graph, longest)
     if span.first_node >= 0 and schedule.start_ns[span.last_node + 1] >= longest.end_ns:
         return span.last_node + 1
     index = [s.number for s in graph.steps if s.rank == longest.rank].index(longest.number)

@@ -474,8 +474,8 @@ def test_a_kernel_before_its_launch_is_clamped_counted_and_named(
     assert int(schedule.end_ns.max()) == 123 * US
     assert document["result"]["coverage"]["clock_violations"] == right["clock_violations"]
     assert document["warnings"] == [
-        "q12_before_launch.json: 1 clock violations, tasks recorded up to 2.0 µs before what they wait for (launch 1): they are "
-        "replayed later than recorded"
+        "q12_before_launch.json: 1 clock violations, tasks recorded up to 2.0 µs before what they wait for (launch 1): they "
+        "are replayed later than recorded"
     ]
     assert (document["result"]["measured_ns"], document["result"]["replayed_ns"]) == (25 * US, 25 * US)
 

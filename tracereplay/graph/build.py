@@ -283,6 +283,7 @@ def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: EdgeFault
     for kind in EdgeKind:
         of_kind = edges.basis[edges.kind == kind]
         kinds[kind.name.lower()] = {b.name.lower(): int(np.count_nonzero(of_kind == b)) for b in Basis}
+    totals = {name: sum(own[name] for own in counts) for name in counts[0]}
     firsts = [t.first_node for d in parts.drafts for n, t in enumerate(d.threads) if n != d.main]
     return Coverage(
         edges=kinds,
@@ -293,8 +294,8 @@ def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: EdgeFault
         clock_violations=len(faults.violated),
         dropped_edges=len(faults.dropped),
         events_outside_steps=sum(d.dropped_before for d in parts.drafts),
-        overlapping_events=sum(t.tiling.overlaps for d in parts.drafts for t in d.threads),
-        faults={name: sum(own.get(name, 0) for own in counts) for name in sorted({n for own in counts for n in own})},
+        overlapping_events=totals.pop("overlapping_events"),
+        faults=totals,
     )
 
 
@@ -325,7 +326,10 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     some = sorted(every - common)
     if some:
         warnings.append(f"steps that only some ranks have whole do not count for the job: {listed(some)}")
-    hosts = {t.host for t in job.ranks}
-    if len(job.ranks) > 1 and hosts == {None}:
+    if (len(job.ranks) > 1 or job.ranks_missing) and all(job.host_of(rank) is None for rank in _everybody(job)):
         warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")
     return tuple(warnings)
+
+
+def _everybody(job: Job) -> set[int | None]:
+    return {*(trace.rank for trace in job.ranks), *job.ranks_missing}

@@ -30,8 +30,14 @@ class Edges:
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Edges":
         """The edges of a mask, in order."""
-        columns = (self.src, self.dst, self.kind, self.basis, self.from_start, self.lag_ns)
-        return Edges(*(column[mask] for column in columns))
+        return Edges(
+            self.src[mask],
+            self.dst[mask],
+            self.kind[mask],
+            self.basis[mask],
+            self.from_start[mask],
+            self.lag_ns[mask],
+        )
 
 
 @dataclass(frozen=True, slots=True)

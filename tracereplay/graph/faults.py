@@ -58,14 +58,13 @@ def fault_warnings(drafts: list[RankDraft], counts: list[dict[str, int]], nodes:
                 f"{_file(draft)}: {np.count_nonzero(mine)} dependencies run in a circle and were dropped "
                 f"({_kinds(faults.dropped.where(mine))}): these tasks no longer wait for each other"
             )
-        lines += [f"{_file(draft)}: {own[fault.name]} {fault.what}" for fault in FAULTS if fault.name in own]
+        lines += [f"{_file(draft)}: {own[fault.name]} {fault.what}" for fault in FAULTS if own[fault.name]]
     return lines
 
 
 def fault_counts(draft: RankDraft) -> dict[str, int]:
-    """How often each of ``FAULTS`` occurs on a rank; those that do not are left out."""
-    counts = {fault.name: fault.count(draft) for fault in FAULTS}
-    return {name: count for name, count in counts.items() if count}
+    """How often each of ``FAULTS`` occurs on a rank."""
+    return {fault.name: fault.count(draft) for fault in FAULTS}
 
 
 def _overlaps(draft: RankDraft) -> int:

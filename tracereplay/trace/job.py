@@ -91,6 +91,13 @@ class Job:
         """Rank numbers below the recorded world size that are not here."""
         return tuple(sorted(set(range(self.world_size or 0)) - set(self.ranks_present)))
 
+    def host_of(self, rank: int | None) -> str | None:
+        """The host of a rank, as its trace or, for one that is not here, the manifest says; None where neither does."""
+        here = next((trace.host for trace in self.ranks if trace.rank == rank), None)
+        if here is not None or rank is None or self.manifest is None:
+            return here
+        return self.manifest.host_of(rank)
+
     @property
     def files(self) -> list[str]:
         """The files read, in rank order."""

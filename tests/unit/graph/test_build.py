@@ -204,6 +204,7 @@ def test_a_collective_that_misses_participants_names_the_ranks_to_add(tmp_path: 
     assert graph.warnings == (
         "2 of 3 ranks are missing: 1, 2",
         "1 collectives cannot be split into waiting and transfer: add the missing ranks (1, 2)",
+        "no host is recorded: the fabric between the ranks is taken to be scale_up",
     )
 
 

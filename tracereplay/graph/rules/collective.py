@@ -114,7 +114,9 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
     group = sorted(group, key=lambda m: m.draft.index)
     starts = tuple(int(m.draft.work.start_ns[m.work]) for m in group)
     ends = tuple(int(m.draft.work.end_ns[m.work]) for m in group)
-    hosts = {job.ranks[m.draft.index].host for m in group}
+    absent = _absent(job, key, group) if rendezvous is None else ()
+    # Of a rank that is not here only a manifest tells the host; one that nobody tells says nothing.
+    hosts = {job.ranks[m.draft.index].host for m in group} | {host for r in absent if (host := job.host_of(r)) is not None}
     name = _name(group)
     shown = max(group, key=lambda m: (m.step, m.recorded.name == name, -m.draft.index))
     return Collective(
@@ -131,7 +133,7 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
         start_ns=starts,
         end_ns=ends,
         transfer_ns=_transfer(name, starts, ends) if rendezvous is not None else None,
-        absent=_absent(job, key, group) if rendezvous is None else (),
+        absent=absent,
     )
 
 
