@@ -16,12 +16,15 @@ from tracereplay.replay.steps import StepTime, recorded_step_times, step_times, 
 
 @dataclass(frozen=True, slots=True)
 class StepError:
-    """A step of the job: longest rank recorded and replayed, relative error."""
+    """A step of the job: longest rank recorded and replayed, relative error; device time of earlier work that runs into the
+    step, on the rank that took longest.
+    """
 
     number: int
     measured_ns: int
     replayed_ns: int
     error: float
+    carry_in_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ def assess(graph: DependencyGraph) -> Accuracy:
     measured, replayed = recorded_step_times(graph), step_times(graph, schedule)
     before, after = summarise(graph, measured), summarise(graph, replayed)
     steps = tuple(
-        StepError(n, a, b, _relative(b, a)) for n, a, b in zip(before.numbers, before.longest_ns, after.longest_ns, strict=True)
+        StepError(n, a, b, _relative(b, a), _carry_in(graph, n))
+        for n, a, b in zip(before.numbers, before.longest_ns, after.longest_ns, strict=True)
     )
     return Accuracy(
         measured_ns=before.mean_ns,
@@ -81,6 +85,11 @@ def assess(graph: DependencyGraph) -> Accuracy:
         ranks=tuple(_rank_error(graph, schedule, r, measured, replayed) for r in range(len(graph.tables))),
         unexplained=_unexplained(graph, before.mean_ns, sum(t.dur_ns for t in measured)),
     )
+
+
+def _carry_in(graph: DependencyGraph, number: int) -> int:
+    mine = [span for span in graph.steps if span.number == number]
+    return max(mine, key=lambda span: span.end_ns - span.start_ns).carry_in_ns
 
 
 def _relative(value: int, reference: int) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.lags import residue_tail
-from tracereplay.graph.model import Collective, DependencyGraph
+from tracereplay.graph.model import Collective, DependencyGraph, StepSpan
 from tracereplay.replay.engine import replay
 from tracereplay.replay.schedule import RELEASED, Schedule
 from tracereplay.replay.steps import StepTime, step_times, summarise
@@ -86,7 +86,9 @@ class Collectives:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """What twice as much of one resource would save, and the elasticity (share saved over share of time removed)."""
+    """What twice as much of one resource would save, and the elasticity (share saved over share of time removed); at least
+    that where some of its time is in collectives that cannot be split.
+    """
 
     knob: str
     saved_ns_2x: int
@@ -95,13 +97,16 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The result of ``tracereplay attribute`` for one step number."""
+    """The result of ``tracereplay attribute`` for one step number; ``carry_in_ns`` is the device time of earlier work that
+    runs into the step, as recorded.
+    """
 
     step: int
     rank: int | None
     step_ns: int
     parts: tuple[Part, ...]
     sum_ns: int
+    carry_in_ns: int
     tail_ns: int
     waits: tuple[Wait, ...]
     collectives: Collectives
@@ -160,6 +165,7 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
         step_ns=longest.dur_ns,
         parts=parts,
         sum_ns=sum(p.ns for p in parts),
+        carry_in_ns=_span_of(graph, longest).carry_in_ns,
         tail_ns=max(max(t.end_ns for t in mine) - longest.end_ns, 0),
         waits=_waits(path, collectives),
         collectives=_summarise_collectives(graph, collectives),
@@ -169,9 +175,13 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
     )
 
 
+def _span_of(graph: DependencyGraph, step: StepTime) -> StepSpan:
+    return next(s for s in graph.steps if s.rank == step.rank and s.number == step.number)
+
+
 def _last_node(graph: DependencyGraph, schedule: Schedule, longest: StepTime) -> int | None:
     """The task that starts where a step ends, or the work that drained last if that ends later; None where neither is."""
-    span = next(s for s in graph.steps if s.rank == longest.rank and s.number == longest.number)
+    span = _span_of(graph, longest)
     if span.first_node >= 0 and schedule.start_ns[span.last_node + 1] >= longest.end_ns:
         return span.last_node + 1
     index = [s.number for s in graph.steps if s.rank == longest.rank].index(longest.number)
@@ -336,6 +346,7 @@ def _sensitivities(graph: DependencyGraph, number: int, step_ns: int) -> tuple[S
     for kind, pattern in questions:
         label = f"{kind}:{pattern}" if pattern else kind
         scenario = apply(graph, [Change(label, kind, pattern, 0.5, step=number)])
-        after = max(t.dur_ns for t in step_times(graph, replay(graph, scenario.timing)) if t.number == number)
+        schedules = [replay(graph, timing) for timing in (scenario.timing, *scenario.unsplit)]
+        after = max(t.dur_ns for schedule in schedules for t in step_times(graph, schedule) if t.number == number)
         rows.append(Sensitivity(label, step_ns - after, (step_ns - after) / step_ns / 0.5 if step_ns else 0.0))
     return tuple(sorted(rows, key=lambda s: (-s.saved_ns_2x, s.knob)))

@@ -148,6 +148,9 @@ def notes(overview: Overview) -> list[str]:
     )
     odd = sorted({c.category for r in overview.ranks for c in r.not_interpreted})
     lines = [f"rank {', '.join(ranks)}: {reason}" for ranks, reason in reasons if ranks]
+    early = [f"{r.quality.clock_violations} of rank {r.rank}" for r in overview.ranks if r.quality.clock_violations]
+    if early:
+        lines.append(f"pieces of work that start before their launch: {', '.join(early)}")
     if odd:
         total = sum(c.events for r in overview.ranks for c in r.not_interpreted)
         lines.append(f"{total:,} events of categories without a meaning here are not counted as work: {', '.join(odd)}")

@@ -1,6 +1,7 @@
 """What a scenario makes of the job: in, a graph and changes; out, baseline and predicted steps.
 
-Law: a scenario without changes predicts the baseline.
+Laws: a scenario without changes predicts the baseline. Where ranks are missing and only collectives change, the interval
+holds what all ranks together would have given, unless the missing ones have collectives of their own.
 """
 
 from dataclasses import dataclass, fields
@@ -12,11 +13,21 @@ from tracereplay.graph.model import DependencyGraph
 from tracereplay.replay.engine import recorded_timing, replay
 from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
-from tracereplay.replay.whatif import Change, Moved, apply
+from tracereplay.replay.whatif import Change, Moved, Scenario, apply
 from tracereplay.trace.classify import WorkClass
+from tracereplay.trace.job import listed
 
 # How the question is called where it is listed among others.
 IDEAL_STRAGGLERS = "ideal stragglers"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Bounds of a prediction; ``level`` is None where they are bounds and not a confidence."""
+
+    low_ns: int
+    high_ns: int
+    level: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +42,12 @@ class StepPrediction:
 
 @dataclass(frozen=True, slots=True)
 class RankPrediction:
-    """One rank: its mean step before and after."""
+    """One rank: its mean step before and after; where only an interval can be given, that."""
 
     rank: int | None
     baseline_ns: int
     predicted_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Bounds of a prediction; ``level`` is None where they are bounds and not a confidence."""
-
-    low_ns: int
-    high_ns: int
-    level: float | None
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,11 @@ class Unmodelled:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The result of ``tracereplay whatif``; ``predicted_ns`` is None where only an interval can be given."""
+    """The result of ``tracereplay whatif``; ``predicted_ns`` is None where only an interval can be given.
+
+    ``unsplit`` and ``unsplit_kept`` count collective records without a split that the changes touch and leave alone,
+    ``ranks_to_add`` would split the former, ``unsure`` are reasons why the truth may be another.
+    """
 
     baseline_ns: int
     predicted_ns: int | None
@@ -73,6 +80,9 @@ class Prediction:
     assumed: tuple[str, ...]
     unmodelled: Unmodelled
     unsplit: int
+    unsplit_kept: int
+    ranks_to_add: tuple[int, ...]
+    unsure: tuple[str, ...]
     equalised: Equalised | None
 
 
@@ -86,11 +96,8 @@ def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool =
     scenario = apply(graph, changes, ideal.timing if ideal else None)
     after = step_times(graph, replay(graph, scenario.timing))
     predicted = summarise(graph, after)
-    interval = None
-    if scenario.unsplit is not None:
-        other = summarise(graph, step_times(graph, replay(graph, scenario.unsplit)))
-        low, high = sorted((predicted.mean_ns, other.mean_ns))
-        interval = Interval(low, high, None)
+    others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
+    interval = _hull([predicted.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
     known = interval is None
     return Prediction(
         baseline_ns=baseline.mean_ns,
@@ -100,12 +107,15 @@ def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool =
         steady_ns=predicted.steady_ns if known else None,
         baseline_steady_ns=baseline.steady_ns,
         steps=_steps(baseline, predicted, after, known),
-        ranks=_ranks(graph, before, after, known),
+        ranks=_ranks(graph, before, [after, *others]),
         moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
         unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved),
         assumed=_assumed(graph, changes),
         unmodelled=_unmodelled(graph, changes),
         unsplit=scenario.unsplit_touched,
+        unsplit_kept=scenario.unsplit_kept,
+        ranks_to_add=scenario.absent,
+        unsure=_unsure(graph, scenario),
         equalised=ideal.equalised if ideal else None,
     )
 
@@ -123,9 +133,44 @@ def notes(prediction: Prediction) -> list[str]:
     if prediction.interval is not None:
         lines.append(
             f"{prediction.unsplit} collective records miss participants: the answer is an interval from none to all of their "
-            "time being transfer; predicted_ns, speedup and steady_ns are null"
+            f"time being transfer; predicted_ns, speedup and steady_ns are null{_advice(prediction)}"
         )
-    return lines
+    return [*lines, *prediction.unsure]
+
+
+def _advice(prediction: Prediction) -> str:
+    if prediction.ranks_to_add:
+        return f"; add ranks {listed(prediction.ranks_to_add)}"
+    return "; add the other ranks of the job" if len(prediction.ranks) == 1 else ""
+
+
+def _unsure(graph: DependencyGraph, scenario: Scenario) -> tuple[str, ...]:
+    """What ranks that are not here may do to the answer and these files cannot tell."""
+    reasons: list[str] = []
+    if len(graph.tables) > 1 and not any(c.absent for c in graph.collectives):
+        return ()
+    others = set(scenario.moved) - {"collective_unsplit", *(c.name for c in graph.collectives)}
+    if scenario.unsplit_touched and others:
+        reasons.append(
+            f"{', '.join(sorted(others))} may change on the ranks that are not here too, and with it how long these ranks wait "
+            "for them: the truth may lie outside the interval"
+        )
+    if scenario.unsplit_touched and _several_groups(graph):
+        reasons.append(
+            "the job has several process groups: collectives that only the missing ranks run are not known, and may move the "
+            "truth out of the interval"
+        )
+    if scenario.unsplit_kept and scenario.moved:
+        reasons.append(
+            f"{scenario.unsplit_kept} collective records miss participants and keep their time: how much of it is waiting, and "
+            "what the change does to that, only the missing ranks tell"
+        )
+    return tuple(reasons)
+
+
+def _several_groups(graph: DependencyGraph) -> bool:
+    """True where the collectives have different participants, the known missing ones included."""
+    return len({frozenset((*(graph.rank_numbers[r] for r in c.ranks), *c.absent)) for c in graph.collectives}) > 1
 
 
 def _equalised_note(e: Equalised, ranks: int) -> str:
@@ -174,13 +219,23 @@ def _steps(baseline: JobSteps, predicted: JobSteps, after: list[StepTime], known
     return tuple(rows)
 
 
-def _ranks(graph: DependencyGraph, before: list[StepTime], after: list[StepTime], known: bool) -> tuple[RankPrediction, ...]:
+def _ranks(graph: DependencyGraph, before: list[StepTime], readings: list[list[StepTime]]) -> tuple[RankPrediction, ...]:
     rows = []
     for index, rank in enumerate(graph.rank_numbers):
-        a = [t.dur_ns for t in before if t.rank == index]
-        b = [t.dur_ns for t in after if t.rank == index]
-        rows.append(RankPrediction(rank, round(sum(a) / len(a)), round(sum(b) / len(b)) if known else None))
+        means = [_mean_step(times, index) for times in readings]
+        interval = _hull(means)
+        rows.append(RankPrediction(rank, _mean_step(before, index), means[0] if interval is None else None, interval))
     return tuple(rows)
+
+
+def _mean_step(times: list[StepTime], index: int) -> int:
+    own = [t.dur_ns for t in times if t.rank == index]
+    return round(sum(own) / len(own))
+
+
+def _hull(readings_ns: list[int]) -> Interval | None:
+    """The extremes of several readings; None where there is only one."""
+    return Interval(min(readings_ns), max(readings_ns), None) if len(readings_ns) > 1 else None
 
 
 def _assumed(graph: DependencyGraph, changes: list[Change]) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """The first acceptance input: eight ranks of a real TorchRec DLRM step on V100s, replayed jointly."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -87,20 +86,3 @@ def test_waits_for_other_ranks_are_not_host_time(graph: DependencyGraph) -> None
         own[name] = [int(nodes.dur_ns[n]) for n in rows]
 
     assert all(len(times) == 1 and times[0] < 30_000 for times in own.values())
-
-
-def test_one_rank_alone_gives_an_interval_that_holds_the_joint_answer(
-    corpus: Path, graph: DependencyGraph, tmp_path: Path
-) -> None:
-    joint = predict(graph, [parse_scale("collective:*=0.5x")])
-    for rank in range(8):
-        alone = tmp_path / f"{rank}"
-        alone.mkdir()
-        shutil.copy(corpus / "traces" / "dlrm_v100x8" / f"worker{rank}.pt.trace.json.gz", alone)
-        single = predict(build_graph(read_job([str(alone)])), [parse_scale("collective:*=0.5x")])
-
-        assert single.predicted_ns is None
-        assert single.interval is not None
-        predicted = joint.ranks[rank].predicted_ns
-        assert predicted is not None
-        assert single.interval.low_ns <= predicted <= single.interval.high_ns

@@ -11,6 +11,10 @@ import pytest
 from tests.conftest import ROOT
 from tracereplay.cli.main import main
 from tracereplay.graph.build import build_graph
+from tracereplay.graph.kinds import EdgeKind, NodeKind
+from tracereplay.graph.model import DependencyGraph
+from tracereplay.replay.engine import replay
+from tracereplay.replay.whatif import apply, parse_scale
 from tracereplay.trace.collectives import keys_of, recorded_collectives
 from tracereplay.trace.job import read_job
 from tracereplay.trace.kineto import read_kineto
@@ -449,6 +453,81 @@ def test_owners_are_named_by_external_id(quirks: Path, expected: dict[str, Any])
     assert {name: table.name_of(int(parent[ops[name]])) for name in right["parent"]} == right["parent"]
     sticking = next(int(table.column("launch_row")[k]) for k in kernels if table.name_of(k) == "kern")
     assert table.name_of(int(parent[sticking])) == right["launch_nesting_by_time_only"]
+
+
+def test_a_kernel_before_its_launch_is_clamped_counted_and_named(
+    quirks: Path, expected: dict[str, Any], capsys: Capture
+) -> None:
+    path = quirks / "q12_before_launch.json"
+    right = expected[path.name]
+    graph = build_graph(read_job([str(path)]))
+    nodes = {graph.name(n): n for n in range(len(graph)) if graph.nodes.kind[n] == NodeKind.DEVICE}
+    launches = {graph.name(d): s for s, d, k in edges_of(graph) if k == EdgeKind.LAUNCH}
+
+    schedule = replay(graph)
+    delays = [int(schedule.start_ns[nodes[name]] - schedule.start_ns[launches[name]]) / US for name in ("too_early", "fine")]
+    document = run(capsys, "replay", path)
+
+    assert delays_us(graph.tables[0]) == right["launch_delay"] == [-2, 3]
+    assert delays == [0, 3]
+    assert graph.order.size == len(graph)
+    assert int(schedule.end_ns.max()) == 123 * US
+    assert document["result"]["coverage"]["clock_violations"] == right["clock_violations"]
+    assert document["warnings"] == [
+        "q12_before_launch.json: 1 clock violations, tasks recorded up to 2.0 µs before what they wait for (launch 1): they "
+        "are replayed later than recorded"
+    ]
+    assert (document["result"]["measured_ns"], document["result"]["replayed_ns"]) == (25 * US, 25 * US)
+
+
+WHAT_IFS = {
+    "what_if_A_half": ["kernel:A=0.5x"],
+    "what_if_B_half": ["kernel:B=0.5x"],
+    "what_if_A_and_B_half": ["kernel:A=0.5x", "kernel:B=0.5x"],
+}
+
+
+def test_a_wait_is_for_its_event_and_for_nothing_that_was_launched_after_it(quirks: Path, expected: dict[str, Any]) -> None:
+    right = expected["q20_event_wait.json"]
+    graph = build_graph(read_job([str(quirks / "q20_event_wait.json")]))
+    waits = {(graph.name(s), graph.name(d)) for s, d, k in edges_of(graph) if k not in (EdgeKind.LAUNCH, EdgeKind.THREAD_ORDER)}
+
+    assert waits == {tuple(edge) for edge in right["edges"]}
+    assert not waits & {tuple(edge) for edge in right["not_edges"]}
+    assert int(replay(graph).end_ns.max()) == right["makespan_end"] * US
+
+
+@pytest.mark.parametrize("question", WHAT_IFS)
+def test_a_faster_producer_moves_what_waits_for_it_and_a_faster_other_one_does_not(
+    question: str, quirks: Path, expected: dict[str, Any], capsys: Capture
+) -> None:
+    path = quirks / "q20_event_wait.json"
+    right = expected[path.name][question]
+    graph = build_graph(read_job([str(path)]))
+    c = next(n for n in range(len(graph)) if graph.name(n) == "C")
+
+    schedule = replay(graph, apply(graph, [parse_scale(text) for text in WHAT_IFS[question]]).timing)
+    result = run(capsys, "whatif", path, *(word for text in WHAT_IFS[question] for word in ("--scale", text)))["result"]
+
+    assert [int(schedule.start_ns[c]) / US, int(schedule.end_ns[c]) / US] == right["C"]
+    assert int(schedule.end_ns.max()) / US == right["end"]
+    # The trace has no marks: one step from its first event at 100 to its last end.
+    assert result["baseline_ns"] == (212 - 100) * US
+    assert result["predicted_ns"] == (right["end"] - 100) * US
+    assert [step["number"] for step in result["steps"]] == [0]
+    assert result["unmoved_knobs"] == []
+
+
+def run(capsys: Capture, verb: str, path: Path, *words: str) -> dict[str, Any]:
+    assert main([verb, str(path), *words, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def edges_of(graph: DependencyGraph) -> list[tuple[int, int, int]]:
+    """Source, destination and kind of each edge."""
+    edges = graph.edges
+    return list(zip(edges.src.tolist(), edges.dst.tolist(), edges.kind.tolist(), strict=True))
 
 
 def test_cpu_only_and_gpu_only_say_what_is_not_recorded(quirks: Path, capsys: Capture) -> None:

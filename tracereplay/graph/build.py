@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tracereplay.errors import TraceError
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Edges, Found, concat_edges
+from tracereplay.graph.faults import EdgeFaults, edge_faults, fault_counts, fault_warnings
 from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
 from tracereplay.graph.lags import Alike, populations, residues, typical_lags
 from tracereplay.graph.layout import lay_out, step_of_time
@@ -31,7 +32,7 @@ from tracereplay.graph.rules.thread_order import thread_order
 from tracereplay.graph.rules.thread_wait import thread_wait
 from tracereplay.graph.topology import topological_order
 from tracereplay.trace.classify import WorkClass, class_of_role, classes_of_names
-from tracereplay.trace.job import Job
+from tracereplay.trace.job import Job, listed
 from tracereplay.trace.schema import Role
 from tracereplay.trace.steps import Step
 from tracereplay.trace.times import Int64s, union_ns
@@ -102,7 +103,9 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
     edges, dropped = _acyclic(parts.edges, nodes)
     end_ns = nodes.start_ns + nodes.dur_ns
     lags = typical_lags(edges, nodes.start_ns, end_ns, nodes.population)
-    residue_ns, violations = residues(edges, lags, nodes.start_ns, end_ns)
+    residue_ns, _ = residues(edges, lags, nodes.start_ns, end_ns)
+    faults = edge_faults(edges, dropped, nodes.start_ns, end_ns)
+    counts = [fault_counts(draft) for draft in parts.drafts]
     pinned = np.ones(parts.count, np.bool_)
     pinned[edges.dst] = False
     nodes = _with_residues(nodes, residue_ns, np.where(pinned, nodes.start_ns, NO_RELEASE))
@@ -115,9 +118,9 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
         order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
         steps=tuple(span for draft in parts.drafts for span in _spans(draft)),
         collectives=parts.collectives,
-        coverage=_coverage(parts, edges, pinned, (violations, dropped)),
+        coverage=_coverage(parts, edges, pinned, faults, counts),
         host_carries_classes=not on_device,
-        warnings=_warnings(job, parts),
+        warnings=(*_warnings(job, parts), *fault_warnings(parts.drafts, counts, nodes, faults)),
     )
 
 
@@ -209,8 +212,8 @@ def _with_residues(nodes: Nodes, residue_ns: Int64s, release_ns: Int64s) -> Node
     return replace(nodes, release_ns=release_ns, residue_ns=residue_ns)
 
 
-def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:
-    """The edges without those that close a circle, and how many were dropped.
+def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, Edges]:
+    """The edges without those that close a circle, and those that were dropped for it.
 
     Edges that run with the recorded time cannot close a circle except among tasks of no length at one instant; so edges
     that run against it are dropped first, and only between tasks that lie both behind a circle and before one.
@@ -225,16 +228,7 @@ def _acyclic(edges: Edges, nodes: Nodes) -> tuple[Edges, int]:
         circular[forward] = False
         circular[topological_order(len(nodes), dst, src)] = False
         kept &= ~(against & circular[edges.dst] & circular[edges.src])
-    picked = Edges(
-        edges.src[kept],
-        edges.dst[kept],
-        edges.kind[kept],
-        edges.basis[kept],
-        edges.from_start[kept],
-        edges.lag_ns[kept],
-        edges.why[kept],
-    )
-    return picked, int(np.count_nonzero(~kept))
+    return edges.where(kept), edges.where(~kept)
 
 
 def _by_destination(edges: Edges, lags: Int64s, count: int) -> EdgeArrays:
@@ -286,11 +280,12 @@ def _borders(thread: HostThread | None, start_ns: int, end_ns: int, draft: RankD
     return min(first, closing), min(last, closing - 1)
 
 
-def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: tuple[int, int]) -> Coverage:
+def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: EdgeFaults, counts: list[dict[str, int]]) -> Coverage:
     kinds: dict[str, dict[str, int]] = {}
     for kind in EdgeKind:
         of_kind = edges.basis[edges.kind == kind]
         kinds[kind.name.lower()] = {b.name.lower(): int(np.count_nonzero(of_kind == b)) for b in Basis}
+    totals = {name: sum(own[name] for own in counts) for name in counts[0]}
     firsts = [t.first_node for d in parts.drafts for n, t in enumerate(d.threads) if n != d.main]
     return Coverage(
         edges=kinds,
@@ -298,10 +293,11 @@ def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: tuple[int
         uncovered_blocking_ns=sum(f.uncovered_ns for f in parts.found),
         unlinked_work=sum(int(np.count_nonzero(d.work.unlinked)) for d in parts.drafts),
         pinned_threads=int(np.count_nonzero(pinned[firsts])) if firsts else 0,
-        clock_violations=faults[0],
-        dropped_edges=faults[1],
+        clock_violations=len(faults.violated),
+        dropped_edges=len(faults.dropped),
         events_outside_steps=sum(d.dropped_before for d in parts.drafts),
-        overlapping_events=sum(t.tiling.overlaps for d in parts.drafts for t in d.threads),
+        overlapping_events=totals.pop("overlapping_events"),
+        faults=totals,
     )
 
 
@@ -309,16 +305,33 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     warnings = list(job.warnings)
     unsplit = [c for c in parts.collectives if c.transfer_ns is None]
     if unsplit:
-        missing = ", ".join(str(r) for r in job.ranks_missing[:16])
-        advice = (
-            f"add the missing ranks ({missing})" if missing else "the ranks recorded different participants, counts or order"
-        )
-        warnings.append(f"{len(unsplit)} collectives cannot be split into waiting and transfer: {advice}")
+        alone = [c for c in unsplit if not c.absent]
+        missing = sorted({rank for c in unsplit for rank in c.absent})
+        if missing:
+            warnings.append(
+                f"{len(unsplit) - len(alone)} collectives cannot be split into waiting and transfer: add the missing ranks "
+                f"({listed(missing)})"
+            )
+        if alone:
+            advice = (
+                "the ranks recorded different participants, kinds, sizes, counts or order"
+                if len(job.ranks) > 1
+                else "add the other ranks of the job"
+            )
+            warnings.append(f"{len(alone)} collectives cannot be split into waiting and transfer: {advice}")
     overlapping = [d for d in parts.drafts if any(a.end_ns > b.start_ns for a, b in pairwise(d.marks.whole))]
     if overlapping:
         files = ", ".join(Path(d.table.path).name for d in overlapping[:4])
         warnings.append(f"steps overlap in {files}: a step is replayed up to where the next one begins on its thread")
-    hosts = {t.host for t in job.ranks}
-    if len(job.ranks) > 1 and hosts == {None}:
+    numbers = [{s.number for s in d.marks.whole} for d in parts.drafts]
+    every, common = numbers[0].union(*numbers[1:]), numbers[0].intersection(*numbers[1:])
+    some = sorted(every - common)
+    if some:
+        warnings.append(f"steps that only some ranks have whole do not count for the job: {listed(some)}")
+    if (len(job.ranks) > 1 or job.ranks_missing) and all(job.host_of(rank) is None for rank in _everybody(job)):
         warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")
     return tuple(warnings)
+
+
+def _everybody(job: Job) -> set[int | None]:
+    return {*(trace.rank for trace in job.ranks), *job.ranks_missing}

@@ -30,6 +30,18 @@ class Edges:
     def __len__(self) -> int:
         return int(self.src.size)
 
+    def where(self, mask: npt.NDArray[np.bool_]) -> "Edges":
+        """The edges of a mask, in order."""
+        return Edges(
+            self.src[mask],
+            self.dst[mask],
+            self.kind[mask],
+            self.basis[mask],
+            self.from_start[mask],
+            self.lag_ns[mask],
+            self.why[mask],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Found:

@@ -1,6 +1,6 @@
 """The dependency graph of a job: tasks and reasons to wait, in arrays inside and a networkx graph outside."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,8 @@ class StepSpan:
 class Collective:
     """One collective: participants as parallel tuples of rank index, arrival node and transfer node.
 
-    ``transfer_ns`` is None where a participant is missing from the traces: the recorded time cannot be split.
+    ``transfer_ns`` is None where a participant is missing from the traces: the recorded time cannot be split. ``absent`` are
+    then the rank numbers that take part and are not here, as far as the files say who does.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Collective:
     start_ns: tuple[int, ...]
     end_ns: tuple[int, ...]
     transfer_ns: int | None
+    absent: tuple[int, ...] = ()
 
     @property
     def recorded_ns(self) -> int:
@@ -122,7 +124,9 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How well the rules cover the job, before any replay: edges by kind and basis, faults, guesses."""
+    """How well the rules cover the job, before any replay: edges by kind and basis, faults, guesses. ``faults`` counts by
+    name what cannot have been (``graph/faults.py``).
+    """
 
     edges: dict[str, dict[str, int]]
     refuted: int
@@ -133,6 +137,7 @@ class Coverage:
     dropped_edges: int
     events_outside_steps: int
     overlapping_events: int
+    faults: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

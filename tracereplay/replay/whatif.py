@@ -1,8 +1,8 @@
 """Changes to a job: in, a graph and changes; out, a Timing to replay and what the changes moved.
 
 A change multiplies the recorded durations of the tasks that it selects (or the launch lags). Waits are never selected:
-they are results. A collective whose wait and transfer cannot be told apart is scaled twice, once as if all of it were
-transfer and once as if none were.
+they are results. A collective whose wait and transfer cannot be told apart has several readings (``_readings``): all of its
+time is transfer, or none is.
 """
 
 import fnmatch
@@ -16,7 +16,7 @@ from tracereplay.errors import UsageError
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.knobs import Knob, Setting
-from tracereplay.replay.engine import Timing, recorded_timing
+from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.trace.classify import CLASS_NAMES, COLLECTIVE_NAMES, WorkClass
 from tracereplay.trace.times import Int64s
 
@@ -55,13 +55,20 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A changed timing; ``unsplit`` is the other reading of collectives that cannot be split (None: no such question)."""
+    """A changed timing in which the time of collectives that cannot be split is all transfer; ``unsplit`` are the other
+    readings of that time (empty: the changes touch none of them), of which an answer takes the extremes.
+
+    ``unsplit_touched`` and ``unsplit_kept`` count the records of such collectives that the changes touch and that they leave
+    as recorded; ``absent`` are the ranks that take part in the former and are not here.
+    """
 
     timing: Timing
-    unsplit: Timing | None
+    unsplit: tuple[Timing, ...]
     moved: dict[str, Moved]
     unmoved: tuple[str, ...]
     unsplit_touched: int = 0
+    unsplit_kept: int = 0
+    absent: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +114,49 @@ def apply(graph: DependencyGraph, changes: list[Change], base: Timing | None = N
         for change in changes:
             _multiply(graph, change, factors)
     unsplit = graph.nodes.kind == NodeKind.UNSPLIT
-    touched = int(np.count_nonzero(unsplit & (factors.node != 1)))
-    dur_ns = _scaled(base.dur_ns, factors.node)
-    kept_ns = np.where(unsplit, base.dur_ns, dur_ns)
+    touched = unsplit & (factors.node != 1)
     lag_ns = _scaled(base.lag_ns, factors.lag)
-    timing = Timing(dur_ns, lag_ns, base.residue_ns, base.release_ns)
-    other = Timing(kept_ns, lag_ns, base.residue_ns, base.release_ns) if touched else None
-    moved = _moved(graph, base, timing, factors)
-    return Scenario(timing, other, moved, tuple(dict.fromkeys(factors.unmoved)), touched)
+    timing = Timing(_scaled(base.dur_ns, factors.node), lag_ns, base.residue_ns, base.release_ns)
+    return Scenario(
+        timing=timing,
+        unsplit=_readings(graph, base, timing, factors.node) if touched.any() else (),
+        moved=_moved(graph, base, timing, factors),
+        unmoved=tuple(dict.fromkeys(factors.unmoved)),
+        unsplit_touched=int(np.count_nonzero(touched)),
+        unsplit_kept=int(np.count_nonzero(unsplit & ~touched)),
+        absent=tuple(sorted({rank for c in graph.collectives if touched[[*c.transfers]].any() for rank in c.absent})),
+    )
+
+
+def _readings(graph: DependencyGraph, base: Timing, changed: Timing, factors: npt.NDArray[np.float64]) -> tuple[Timing, ...]:
+    """What the time of collectives that cannot be split may be, beside transfer of this rank alone.
+
+    - all of it waiting. It ends when the ranks that are not here arrive, as they did; at once where a change makes this rank
+      the later one.
+    - all of it waiting for ranks that all transfers before it move. A rank gains or loses no more by its collectives than
+      their transfers together, and no transfer is longer than the shortest record of it.
+    """
+    unsplit = graph.nodes.kind == NodeKind.UNSPLIT
+    dur_ns = np.where(unsplit, 0, changed.dur_ns)
+    ends_ns = replay(graph, base).end_ns
+    moved_ns = _moved_by_transfers(graph, base, factors, ends_ns)
+    return tuple(
+        Timing(dur_ns, changed.lag_ns, changed.residue_ns, np.where(unsplit, end_ns, changed.release_ns))
+        for end_ns in (ends_ns, ends_ns + moved_ns)
+    )
+
+
+def _moved_by_transfers(graph: DependencyGraph, base: Timing, factors: npt.NDArray[np.float64], ends_ns: Int64s) -> Int64s:
+    """For each node by how much the transfers of all collectives that had ended by its end can move it at most."""
+    found = []
+    for c in graph.collectives:
+        nodes = np.array(c.transfers)
+        shortest_ns = int(base.dur_ns[nodes].min())
+        farthest = float(factors[nodes][np.argmax(np.abs(factors[nodes] - 1))])
+        found.append((int(ends_ns[nodes].min()), round((farthest - 1) * shortest_ns)))
+    found.sort()
+    total_ns = np.cumsum([0, *(moved for _, moved in found)])
+    return np.asarray(total_ns[np.searchsorted([end for end, _ in found], ends_ns, side="right")], np.int64)
 
 
 def _check_selector(text: str, kind: str, pattern: str) -> None:

@@ -12,7 +12,7 @@ from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
 from tracereplay.analyzers.causes import Causes, Link
 from tracereplay.analyzers.overview import Overview, RankOverview
-from tracereplay.analyzers.prediction import Prediction
+from tracereplay.analyzers.prediction import Interval, Prediction
 from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
 from tracereplay.units import format_ns, format_share
@@ -114,7 +114,7 @@ def prediction_text(prediction: Prediction, question: str) -> str:
     moved = [(n, f"{m.count:,}", format_ns(m.before_ns), format_ns(m.after_ns)) for n, m in prediction.moved.items()]
     header = ("moved, all ranks", "count", "before", "after")
     lines.append(_table(header, moved) if moved else "nothing moved")
-    rows = [(_rank(r.rank), format_ns(r.baseline_ns), format_ns(r.predicted_ns)) for r in _first(prediction.ranks)]
+    rows = [(_rank(r.rank), format_ns(r.baseline_ns), _predicted(r.predicted_ns, r.interval)) for r in _first(prediction.ranks)]
     lines.append(_table(("rank", "mean step now", "mean step then"), rows, len(prediction.ranks)))
     lines += [f"assumed: {text}" for text in prediction.assumed]
     if prediction.unmodelled.work_ns:
@@ -205,10 +205,16 @@ def _by_kind(counts: dict[str, dict[str, int]]) -> list[tuple[str, str, str]]:
 
 def _answer(p: Prediction, question: str) -> str:
     before = format_ns(p.baseline_ns)
-    if p.predicted_ns is None and p.interval is not None:
-        return f"step {before} → between {format_ns(p.interval.low_ns)} and {format_ns(p.interval.high_ns)}  with {question}"
+    if p.interval is not None:
+        return f"step {before} → {_predicted(None, p.interval)}  with {question}"
     change = _percent(p.predicted_ns / p.baseline_ns - 1) if p.predicted_ns is not None and p.baseline_ns else "n/a"
     return f"step {before} → {format_ns(p.predicted_ns)}  {change}  with {question}"
+
+
+def _predicted(value_ns: int | None, interval: Interval | None) -> str:
+    return (
+        format_ns(value_ns) if interval is None else f"between {format_ns(interval.low_ns)} and {format_ns(interval.high_ns)}"
+    )
 
 
 def _overview_row(r: RankOverview) -> tuple[str, ...]:

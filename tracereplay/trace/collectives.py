@@ -156,7 +156,7 @@ def keys_of_job(ranks: Sequence[tuple[Sequence[RecordedCollective], Sequence[Ste
     for rank, own in enumerate(keys):
         for place, key in enumerate(own):
             if key.seq is None and key.members is None:
-                sequence = (key.group or "", _kind(ranks[rank][0][place].name))
+                sequence = (key.group or "", kind_of(ranks[rank][0][place].name))
                 places.setdefault(sequence, [[] for _ in ranks])[rank].append(place)
     for (group, kind), per_rank in places.items():
         reference = max(range(len(ranks)), key=lambda r: (len(per_rank[r]), -r))
@@ -183,7 +183,7 @@ class _Stretch:
         return _Stretch(np.array([collectives[i].end_ns for i in places], np.int64), tuple(keys[i] for i in places))
 
 
-def _kind(name: str) -> str:
+def kind_of(name: str) -> str:
     """What a collective certainly is: without its launch an all-to-all is known by its kernel alone, a send/receive."""
     return "send_recv" if name == "all_to_all" else name
 

@@ -91,6 +91,13 @@ class Job:
         """Rank numbers below the recorded world size that are not here."""
         return tuple(sorted(set(range(self.world_size or 0)) - set(self.ranks_present)))
 
+    def host_of(self, rank: int | None) -> str | None:
+        """The host of a rank, as its trace or, for one that is not here, the manifest says; None where neither does."""
+        here = next((trace.host for trace in self.ranks if trace.rank == rank), None)
+        if here is not None or rank is None or self.manifest is None:
+            return here
+        return self.manifest.host_of(rank)
+
     @property
     def files(self) -> list[str]:
         """The files read, in rank order."""
@@ -140,7 +147,7 @@ def survey_job(
         raise TraceError(f"no trace of rank {sorted(ranks or ())}", where=", ".join(paths), hint="see `tracereplay info`")
     absent = sorted((ranks or frozenset()) - {trace.rank for trace in kept if trace.rank is not None})
     if absent:
-        notes.append(f"asked for ranks that are not there: {_listed(absent)}")
+        notes.append(f"asked for ranks that are not there: {listed(absent)}")
     world_size = _world_size(kept, record)
     conflicts = _conflicts(kept)
     aligned = kept if conflicts or not clocks else align(kept)
@@ -338,6 +345,7 @@ def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) 
         warnings.append(f"no rank in metadata or file name: {', '.join(unknown)}")
     damaged = [f"{Path(t.table.path).name} is {t.table.quality.damage}" for t in traces if t.table.quality.damage]
     warnings += damaged
+    warnings += [f"{Path(t.table.path).name}: {t.table.quality.repairs}" for t in traces if t.table.quality.repairs]
     blind = [str(t.rank) for t in traces if t.clock.offset_ns is None and t.rank is not None]
     if clocks and blind and len({t.rank for t in traces}) == len(traces):
         warnings.append(
@@ -346,9 +354,10 @@ def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) 
     present = {t.rank for t in traces}
     missing = [r for r in range(world_size or 0) if r not in present]
     if missing:
-        warnings.append(f"{len(missing)} of {world_size} ranks are missing: {_listed(missing)}")
+        warnings.append(f"{len(missing)} of {world_size} ranks are missing: {listed(missing)}")
     return warnings
 
 
-def _listed(ranks: list[int]) -> str:
+def listed(ranks: Sequence[int]) -> str:
+    """Rank numbers as text, the first 16 of many."""
     return ", ".join(str(r) for r in ranks[:16]) + (f" and {len(ranks) - 16} more" if len(ranks) > 16 else "")

@@ -37,6 +37,12 @@ class Quality:
     damage: str | None = None
     end_lost: bool = False
 
+    @property
+    def repairs(self) -> str:
+        """What was repaired or put aside, counted; empty where nothing was."""
+        names = ("repaired_strings", "nonfinite_values", "quarantined_events", "invalid_times", "impossible_durations")
+        return ", ".join(f"{count} {name.replace('_', ' ')}" for name in names if (count := getattr(self, name)))
+
     def with_times(self, invalid: int, impossible: int, early: int) -> "Quality":
         """The same with the counts that need the whole table."""
         return replace(self, invalid_times=invalid, impossible_durations=impossible, clock_violations=early)

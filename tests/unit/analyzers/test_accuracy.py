@@ -12,7 +12,7 @@ def test_a_consistent_recording_is_given_back_without_error(tmp_path: Path) -> N
     accuracy = assess(graph_of(tmp_path, *late_peer()))
 
     assert (accuracy.measured_ns, accuracy.replayed_ns, accuracy.error, accuracy.error_max) == (200_000, 200_000, 0.0, 0.0)
-    assert accuracy.steps == (StepError(1, 200_000, 200_000, 0.0),)
+    assert accuracy.steps == (StepError(1, 200_000, 200_000, 0.0, 0),)
     assert accuracy.ranks == (RankError(0, 200_000, 200_000, 0.0, 0.0), RankError(1, 200_000, 200_000, 0.0, 0.0))
 
 

@@ -1,10 +1,11 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
-from tests.fakes.workloads import late_peer, uneven_ranks
+from tests.fakes.workloads import ALL_REDUCE, late_peer, uneven_ranks
 from tracereplay.analyzers.prediction import (
     Interval,
     Prediction,
@@ -74,8 +75,8 @@ def test_a_missing_rank_gives_an_interval_instead_of_a_number(tmp_path: Path) ->
     assert prediction.interval == Interval(150_000, 200_000, None)
     assert (prediction.predicted_ns, prediction.speedup, prediction.steady_ns) == (None, None, None)
     assert prediction.steps == (StepPrediction(1, 200_000, None, None),)
-    assert prediction.ranks == (RankPrediction(0, 200_000, None),)
-    assert prediction.unsplit == 1
+    assert prediction.ranks == (RankPrediction(0, 200_000, None, Interval(150_000, 200_000, None)),)
+    assert (prediction.unsplit, prediction.ranks_to_add, prediction.unsure) == (1, (1,), ())
 
 
 def test_slowing_an_unsplit_collective_orders_the_interval(tmp_path: Path) -> None:
@@ -97,7 +98,66 @@ def test_notes_name_what_moved_nothing(tmp_path: Path) -> None:
 def test_notes_say_why_there_is_an_interval(tmp_path: Path) -> None:
     (line,) = notes(scaled(tmp_path, "collective:*=0.5x", late_peer()[0]))
 
-    assert line.startswith("1 collective records miss participants: the answer is an interval")
+    assert line == (
+        "1 collective records miss participants: the answer is an interval from none to all of their time being transfer; "
+        "predicted_ns, speedup and steady_ns are null; add ranks 1"
+    )
+
+
+def test_a_wait_ends_no_earlier_because_its_rank_arrives_earlier(tmp_path: Path) -> None:
+    # The launch at 10 comes at 5, so the all-reduce starts at 15. All of it transfer: 50 of its 100 µs, ends at 65. All of it
+    # waiting for rank 1: it ends at 120 as before. The 75 µs of host time after the wake-up at 125 take half in both.
+    prediction = predict(
+        graph_of(tmp_path, late_peer()[0]), [parse_scale("collective:all_reduce=0.5x"), parse_scale("host=0.5x")]
+    )
+
+    assert prediction.interval == Interval(107_500, 162_500, None)
+    (reason,) = prediction.unsure
+    assert reason == (
+        "host may change on the ranks that are not here too, and with it how long these ranks wait for them: the truth may lie "
+        "outside the interval"
+    )
+    assert notes(prediction)[-1] == reason
+
+
+def test_a_change_elsewhere_says_that_waiting_for_missing_ranks_is_kept(tmp_path: Path) -> None:
+    prediction = scaled(tmp_path, "host=0.5x", late_peer()[0])
+
+    assert (prediction.interval, prediction.unsplit, prediction.unsplit_kept) == (None, 0, 1)
+    assert notes(prediction) == [
+        "1 collective records miss participants and keep their time: how much of it is waiting, and what the change does to "
+        "that, only the missing ranks tell"
+    ]
+
+
+def test_ranks_that_are_not_here_gain_by_every_transfer_before(tmp_path: Path) -> None:
+    # Two streams. The first all-reduce takes 60 µs and this rank does not wait for it; the second starts on its own at 100
+    # and ends at 200. The missing rank may come 30 + 50 µs earlier to the second: it ends at 120, not 150.
+    trace = TraceFile(0, 2).step(1, 0, 300).call("cudaLaunchKernel", 10, 5, 1).kernel(ALL_REDUCE, 20, 60, 7, 1)
+    trace.call("cudaLaunchKernel", 90, 5, 2).kernel(ALL_REDUCE, 100, 100, 8, 2)
+    trace.call("cudaDeviceSynchronize", 100, 105).call("cudaDeviceSynchronize", 250, 5)
+
+    assert scaled(tmp_path, "collective:*=0.5x", trace).interval == Interval(220_000, 300_000, None)
+
+
+def test_a_group_that_is_whole_is_split_and_one_that_is_not_is_an_interval(tmp_path: Path) -> None:
+    # Four ranks in two groups; of the second only rank 2 is here.
+    ranks = [TraceFile(r, 4).step(1, 0, 300).op("a", 1, 1) for r in (0, 1, 2)]
+    places = [("1", "[0, 1]", 100), ("1", "[0, 1]", 160), ("2", "[2, 3]", 100)]
+    for trace, (group, members, start) in zip(ranks, places, strict=True):
+        recorded: dict[str, Any] = {"Process Group Name": group, "Process Group Ranks": members, "Group size": 2, "Seq": 1}
+        trace.kernel(ALL_REDUCE, start, 200 - start, 7, **recorded)
+
+    graph = graph_of(tmp_path, *ranks)
+    prediction = predict(graph, [parse_scale("collective:*=0.5x")])
+
+    assert [(c.transfer_ns, c.absent) for c in graph.collectives] == [(40_000, ()), (None, (3,))]
+    assert prediction.moved == {
+        "all_reduce": Moved(1, 40_000, 20_000, "ratio"),
+        "collective_unsplit": Moved(1, 100_000, 50_000, "ratio"),
+    }
+    assert (prediction.unsplit, prediction.ranks_to_add) == (1, (3,))
+    assert [reason[:35] for reason in prediction.unsure] == ["the job has several process groups:"]
 
 
 def test_notes_are_silent_where_there_is_nothing_to_say(tmp_path: Path) -> None:

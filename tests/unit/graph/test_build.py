@@ -204,6 +204,7 @@ def test_a_collective_that_misses_participants_names_the_ranks_to_add(tmp_path: 
     assert graph.warnings == (
         "2 of 3 ranks are missing: 1, 2",
         "1 collectives cannot be split into waiting and transfer: add the missing ranks (1, 2)",
+        "no host is recorded: the fabric between the ranks is taken to be scale_up",
     )
 
 
@@ -223,4 +224,4 @@ def test_without_a_missing_rank_nobody_is_told_to_add_one(tmp_path: Path) -> Non
 
     (warning,) = [w for w in graph_of(tmp_path, *ranks).warnings if "cannot be split" in w]
 
-    assert warning.endswith("the ranks recorded different participants, counts or order")
+    assert warning.endswith("the ranks recorded different participants, kinds, sizes, counts or order")

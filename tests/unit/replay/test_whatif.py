@@ -102,7 +102,7 @@ def test_each_selector_moves_what_it_names(gpu: DependencyGraph, text: str, move
     scenario = scaled(gpu, text)
 
     assert scenario.moved == moved
-    assert (scenario.unmoved, scenario.unsplit) == ((), None)
+    assert (scenario.unmoved, scenario.unsplit) == ((), ())
 
 
 @pytest.mark.parametrize("text", ["kernel:cutlass*=2x", "op:aten::bmm=2x", "class:conv=2x", "collective:all_to_all=2x"])
@@ -211,23 +211,23 @@ def test_a_large_factor_within_it_is_none_of_those(gpu: DependencyGraph) -> None
     assert scaled(gpu, "host=1e9x").moved == {"host": Moved(13, 200_000, 200_000_000_000_000, "ratio")}
 
 
-def test_a_collective_that_cannot_be_split_is_scaled_once_as_transfer_and_once_not(tmp_path: Path) -> None:
+def test_a_collective_that_cannot_be_split_is_all_transfer_or_ends_when_others_arrive(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, gpu_rank(0, world_size=2))
 
     scenario = scaled(graph, "collective:all_reduce=0.5x")
 
     unsplit = graph.nodes.kind == NodeKind.UNSPLIT
     assert scenario.timing.dur_ns[unsplit].tolist() == [25_000]
-    assert scenario.unsplit is not None
-    assert scenario.unsplit.dur_ns[unsplit].tolist() == [50_000]
+    readings = [(t.dur_ns[unsplit].tolist(), t.release_ns[unsplit].tolist()) for t in scenario.unsplit]
+    assert readings == [([0], [150_000]), ([0], [125_000])]
     assert scenario.moved == {"collective_unsplit": Moved(1, 50_000, 25_000, "ratio")}
-    assert scenario.unsplit_touched == 1
+    assert (scenario.unsplit_touched, scenario.unsplit_kept, scenario.absent) == (1, 0, (1,))
 
 
 def test_a_scenario_that_leaves_unsplit_collectives_alone_has_one_reading(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, gpu_rank(0, world_size=2))
 
-    assert scaled(graph, "class:gemm=0.5x").unsplit is None
+    assert scaled(graph, "class:gemm=0.5x").unsplit == ()
 
 
 def test_no_changes_move_nothing(gpu: DependencyGraph) -> None:

@@ -10,6 +10,7 @@ the shortest participant's duration: an upper bound of the wire time that needs 
 transfers run from the latest start to the end. A collective whose other participants are missing keeps its time unsplit.
 """
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
@@ -19,8 +20,18 @@ from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, concat_edges, make_edges
 from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.model import Collective
-from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, RecordedCollective, keys_of_job, recorded_collectives
+from tracereplay.trace.collectives import (
+    ENDS_TOGETHER,
+    CollectiveKey,
+    RecordedCollective,
+    keys_of_job,
+    kind_of,
+    recorded_collectives,
+)
 from tracereplay.trace.job import Job
+
+# Long lists are cut: "[0, 1, 2, ..., 15]".
+_RANK_LIST = re.compile(r"\[(\d{1,9}(?:, ?\d{1,9})*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +77,24 @@ def _members(draft: RankDraft) -> list[_Member]:
 
 
 def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
-    """True where each participant is here once. Point-to-point work without a recorded group cannot say who they are."""
+    """True where each participant is here once, and they do not contradict each other. Point-to-point work without a
+    recorded group cannot say who they are.
+    """
+    if _contradictory([m.recorded for m in group]):
+        return False
     if group[0].recorded.peers is not None:
         return sorted(m.draft.table.header.rank or 0 for m in group) == sorted(group[0].recorded.peers)
     if all(m.recorded.name == "send_recv" for m in group) and all(m.recorded.group_size is None for m in group):
         return False
     expected = _expected_size(job, key, group)
     return expected is not None and len(group) == expected and len({m.draft.index for m in group}) == len(group)
+
+
+def _contradictory(records: list[RecordedCollective]) -> bool:
+    """True where the participants cannot have run one collective: of different kinds, or an all-reduce of different sizes."""
+    kinds = {kind_of(record.name) for record in records} - {"other"}
+    sizes = {record.bytes for record in records} - {None}
+    return len(kinds) > 1 or (kinds == {"all_reduce"} and len(sizes) > 1)
 
 
 def _expected_size(job: Job, key: CollectiveKey, group: list[_Member]) -> int | None:
@@ -92,7 +114,9 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
     group = sorted(group, key=lambda m: m.draft.index)
     starts = tuple(int(m.draft.work.start_ns[m.work]) for m in group)
     ends = tuple(int(m.draft.work.end_ns[m.work]) for m in group)
-    hosts = {job.ranks[m.draft.index].host for m in group}
+    absent = _absent(job, key, group) if rendezvous is None else ()
+    # Of a rank that is not here only a manifest tells the host; one that nobody tells says nothing.
+    hosts = {job.ranks[m.draft.index].host for m in group} | {host for r in absent if (host := job.host_of(r)) is not None}
     name = _name(group)
     shown = max(group, key=lambda m: (m.step, m.recorded.name == name, -m.draft.index))
     return Collective(
@@ -109,7 +133,27 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
         start_ns=starts,
         end_ns=ends,
         transfer_ns=_transfer(name, starts, ends) if rendezvous is not None else None,
+        absent=absent,
     )
+
+
+def _absent(job: Job, key: CollectiveKey, group: list[_Member]) -> tuple[int, ...]:
+    """The ranks that take part and that the job lacks; all that it lacks where the files do not list who takes part."""
+    listed = _listed(group[0].recorded)
+    if listed is None:
+        configured = (g.ranks for g in group[0].draft.table.header.groups if g.name == key.group)
+        listed = next((ranks for ranks in configured if ranks is not None), None)
+    missing = set(job.ranks_missing)
+    return tuple(sorted(missing if listed is None else set(listed) - set(job.ranks_present)))
+
+
+def _listed(recorded: RecordedCollective) -> tuple[int, ...] | None:
+    """The participants that a collective lists; None where it lists none or the list is cut."""
+    if recorded.peers is not None:
+        return recorded.peers
+    match = _RANK_LIST.fullmatch(recorded.group_ranks or "")
+    ranks = tuple(int(number) for number in match[1].split(",")) if match else ()
+    return ranks if len(ranks) == recorded.group_size else None
 
 
 def _name(group: list[_Member]) -> str:
