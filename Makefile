@@ -19,7 +19,7 @@ DEMO_ENV = .venv-demo
 LOWEST_ENV = .venv-lowest
 TRACEINSIGHT_ENV = .venv-traceinsight
 
-.PHONY: help demo test lint types unit test-hta test-lowest bench clean
+.PHONY: help demo test lint types unit test-hta test-lowest accuracy bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
@@ -56,6 +56,9 @@ test-hta: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## the cross-che
 test-lowest: $(LOWEST_ENV)/.installed ## the tests on the lowest versions that pyproject.toml allows, without torch and HTA
 	$(LOWEST_ENV)/bin/python $(PYTEST) --junit-xml=build/lowest.xml
 	@$(LOWEST_ENV)/bin/python .ci/skipped.py build/lowest.xml
+
+accuracy: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## write docs/accuracy.md: errors of replays and predictions on the corpus, HTA beside them
+	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.accuracy --hta $(TRACEINSIGHT_ENV)/bin/python --output docs/accuracy.md
 
 bench: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## reading, graph and replay beside HTA, on the corpus where it is and on generated traces
 	$(TEST_ENV)/bin/python -m benchmarks.reader $(BENCH_TRACES)
