@@ -17,6 +17,7 @@ from benchmarks import accuracy_page
 from benchmarks.comparisons import Replayed, replayed, without_straggler
 from benchmarks.hta_path import version_of
 from benchmarks.recordings import Recording, find_recordings
+from tests.truth.report import rows as truth_rows
 from tracereplay.errors import TracereplayError, UsageError
 
 ROOT = Path(__file__).parent.parent
@@ -53,7 +54,7 @@ def versions(hta: str | None) -> tuple[str, ...]:
     return (*ours, f"HTA as {version_of(hta)}" if hta else "HTA not run")
 
 
-def measured_page(hta: str | None) -> str:
+def measured_page(hta: str | None, seeds: int) -> str:
     """The whole page, measured now."""
     corpus = corpus_folder()
     found = find_recordings(set_folders(corpus))
@@ -61,7 +62,9 @@ def measured_page(hta: str | None) -> str:
     by_name = {job.name: job for job in found.jobs}
     pair = (by_name.get(STRAGGLER_ON), by_name.get(STRAGGLER_OFF))
     straggler = without_straggler(pair[0], pair[1]) if pair[0] and pair[1] else ()
-    return accuracy_page.page(rows, found.left_out, straggler, versions(hta))
+    sys.stderr.write(f"simulated jobs: {seeds} of each variant\n" if seeds else "")
+    truth = truth_rows(range(seeds)) if seeds else []
+    return accuracy_page.page(rows, found.left_out, straggler, truth, versions(hta))
 
 
 def _one_after_another(jobs: Sequence[Recording], hta: str | None) -> Iterator[Replayed]:
@@ -74,10 +77,11 @@ def run(arguments: Sequence[str]) -> int:
     """Write the page; the exit code is that of the error, if any."""
     parser = argparse.ArgumentParser(prog="benchmarks.accuracy", description="measure how close replays and predictions come")
     parser.add_argument("--hta", metavar="PYTHON", help="interpreter of an environment with HTA; without it HTA is not run")
+    parser.add_argument("--seeds", type=int, default=50, help="simulated jobs of each variant (default 50; 0: none)")
     parser.add_argument("--output", type=Path, help="the page's file; without it the page is printed")
     given = parser.parse_args(arguments)
     try:
-        text = measured_page(given.hta)
+        text = measured_page(given.hta, given.seeds)
     except TracereplayError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

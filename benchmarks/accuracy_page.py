@@ -9,9 +9,13 @@ from benchmarks.comparisons import Replayed, StragglerStep
 from benchmarks.held_out import FEWEST_STEPS, Row, table
 from benchmarks.hta_path import HtaAnswer
 from benchmarks.recordings import LeftOut
+from tests.truth.report import Row as TruthRow
+from tests.truth.report import edge_table, error_table
 
 # What is asked of a replay, as fractions: the worst step is Lumos's published mean error.
 TYPICAL, WORST, START_P95 = 0.01, 0.033, 0.01
+# What is asked of edges and predictions where the truth is known.
+EDGES, CHANGED = 0.99, 0.02
 # What is wanted of the rules.
 UNEXPLAINED, CALIBRATED = 0.02, 0.05
 # What is asked of held-out steps, and of whose: jobs with steps alike enough to be predicted from each other.
@@ -84,6 +88,20 @@ The same job was recorded twice, once with a rank that is silent for about a sec
 
 {table}"""
 
+_TRUTH = """
+## Edges and changes whose truth is known
+
+A simulated machine of hosts, devices and collectives (`tests/truth/`) runs random training jobs and writes the traces that a
+profiler would. It knows what waited for what, and runs every job again under each change. {seeds} jobs of each variant; "no rows" are
+recordings without `cuda_sync` rows.
+
+Recall / precision in per cent, and how many true edges were asked for:
+
+{edges}
+The error of the predicted step that lies farthest from 0:
+
+{errors}"""
+
 _VERSIONS = """
 ## Measured with
 
@@ -103,25 +121,36 @@ class Claim:
 
 
 def page(
-    rows: Sequence[Replayed], left_out: Sequence[LeftOut], straggler: Sequence[StragglerStep], versions: Sequence[str]
+    rows: Sequence[Replayed],
+    left_out: Sequence[LeftOut],
+    straggler: Sequence[StragglerStep],
+    truth: list[TruthRow],
+    versions: Sequence[str],
 ) -> str:
     """The whole page as Markdown."""
     replay_rows, notes = _replay_table(rows)
     sections = [
-        _INTRODUCTION.format(answer=_answer(rows, straggler)),
+        _INTRODUCTION.format(answer=_answer(rows, straggler, truth)),
         _REPLAY.format(table=replay_rows, notes=notes),
         _RULES.format(table=_rules_table(rows), unexplained=_limit(UNEXPLAINED), calibrated=_limit(CALIBRATED)),
         _left_out(left_out),
         _held_out(rows),
         _STRAGGLER.format(table=_straggler_table(straggler)) if straggler else "",
+        _TRUTH.format(seeds=truth[0].seeds, edges=edge_table(truth), errors=error_table(truth)) if truth else "",
         _VERSIONS.format(versions=", ".join(versions)),
     ]
     return "".join(sections)
 
 
-def claims(rows: Sequence[Replayed], straggler: Sequence[StragglerStep]) -> tuple[Claim, ...]:
+def claims(rows: Sequence[Replayed], straggler: Sequence[StragglerStep], truth: Sequence[TruthRow] = ()) -> tuple[Claim, ...]:
     """The answer: each limit, what was found, and the jobs that miss it."""
-    return (*_replay_claims(rows), *_rule_claims(rows), *_held_out_claims(rows), *_straggler_claims(straggler))
+    return (
+        *_replay_claims(rows),
+        *_rule_claims(rows),
+        *_held_out_claims(rows),
+        *_straggler_claims(straggler),
+        *_truth_claims(truth),
+    )
 
 
 def _replay_claims(rows: Sequence[Replayed]) -> list[Claim]:
@@ -204,9 +233,37 @@ def _straggler_claims(straggler: Sequence[StragglerStep]) -> list[Claim]:
     return made
 
 
-def _answer(rows: Sequence[Replayed], straggler: Sequence[StragglerStep]) -> str:
+def _truth_claims(truth: Sequence[TruthRow]) -> list[Claim]:
+    if not truth:
+        return []
+    recalls = {f"{row.variant}: {kind}": one.recall for row in truth for kind, one in row.scores.items()}
+    precisions = {f"{row.variant}: {kind}": one.precision for row in truth for kind, one in row.scores.items()}
+    errors = {f"{row.variant}: {name}": error for row in truth for name, error in row.worst_errors.items()}
+    worst = max(errors, key=lambda name: abs(errors[name]))
+    return [
+        *(
+            Claim(
+                f"simulated jobs: {what} of each kind of edge",
+                f"≥ {_limit(EDGES)}",
+                f"{_share(min(found.values()))} to {_share(max(found.values()))}",
+                tuple(name for name, value in found.items() if value < EDGES),
+                len(found),
+            )
+            for what, found in (("recall", recalls), ("precision", precisions))
+        ),
+        Claim(
+            "simulated jobs: step after a change, worst job",
+            f"≤ {_limit(CHANGED)}",
+            f"{_signed(errors[worst], 2)} ({worst})",
+            tuple(name for name, error in errors.items() if abs(error) > CHANGED),
+            len(errors),
+        ),
+    ]
+
+
+def _answer(rows: Sequence[Replayed], straggler: Sequence[StragglerStep], truth: Sequence[TruthRow]) -> str:
     """The table of limits, what misses them by name, and HTA's figure."""
-    found = claims(rows, straggler)
+    found = claims(rows, straggler, truth)
     lines = [(c.what, c.asked, c.found, _met(c)) for c in found]
     missed = [f"- {c.what}: {', '.join(f'`{name}`' for name in c.missed)}\n" for c in found if c.missed and c.of > 1]
     text = _markdown(("what", "asked", "found", "met"), lines, words=4)

@@ -10,6 +10,8 @@ from benchmarks.comparisons import Replayed, StragglerStep
 from benchmarks.hta_path import HtaAnswer, HtaRank, ask_hta
 from benchmarks.recordings import LeftOut, Recording, find_recordings
 from tests.fakes.kineto import TraceFile
+from tests.truth.report import Row as TruthRow
+from tests.truth.score import Score
 from tracereplay.analyzers.accuracy import Accuracy, RankError, StepError, Unexplained
 from tracereplay.analyzers.held_out import HeldOut, HeldOutStep
 from tracereplay.errors import UsageError
@@ -34,7 +36,7 @@ def row(name: str, error: float = 0.0, p95: float = 0.0, unexplained: float = 0.
         error,
         abs(error),
         None,
-        (StepError(1, measured_ns, replayed_ns, error),),
+        (StepError(1, measured_ns, replayed_ns, error, 0),),
         (RankError(0, measured_ns, replayed_ns, error, 0.0), RankError(1, measured_ns, replayed_ns, error, p95)),
         Unexplained(0, unexplained, 0, 0.0, calibrated),
     )
@@ -115,6 +117,29 @@ def test_a_claim_names_what_misses_it() -> None:
     ]
 
 
+def truth(variant: str = "plain", recall_of: int = 100) -> TruthRow:
+    scores = {"launch": Score(100, 100, 100, 0), "event_wait": Score(100, recall_of, 60, 0)}
+    return TruthRow(variant, 4, scores, {"kernel x0.5": -0.004, "host x0.7": 0.021})
+
+
+def test_a_claim_of_simulated_jobs_names_variant_and_edge() -> None:
+    found = [(c.asked, c.found, c.missed, c.of) for c in claims([row("a")], (), [truth(), truth("clock skew", 98)])[5:]]
+
+    assert found == [
+        ("≥ 99 %", "98.00 % to 100.00 %", ("clock skew: event_wait",), 4),
+        ("≥ 99 %", "100.00 % to 100.00 %", (), 4),
+        ("≤ 2 %", "+2.10 % (plain: host x0.7)", ("plain: host x0.7", "clock skew: host x0.7"), 4),
+    ]
+
+
+def test_the_page_shows_what_was_asked_of_each_variant() -> None:
+    text = page([row("a")], (), (), [truth(), truth("clock skew", 98)], ("Python 3",))
+
+    assert "4 jobs of each variant" in text
+    assert "| clock skew | 100.00 / 100.00 (100) | 100.00 / 100.00 (0) | 98.00 / 100.00 (100) |" in text
+    assert "| plain | -0.40 % |  |  | +2.10 % |  |" in text
+
+
 def test_held_out_steps_are_asked_of_jobs_with_steps_alike_alone() -> None:
     held_out = HeldOut((HeldOutStep(1, 100, 106, 0.06, 0.0),), 0.06, 0.1)
     made = [row("recsys_a100_vs_v100/control"), row("recsys_a100_vs_v100/test"), row("dlrm_2rank")]
@@ -133,7 +158,7 @@ def test_the_page_has_hta_s_range_over_ranks_or_says_why_there_is_none() -> None
         with_hta(row("set/two"), HtaAnswer((), ("AssertionError: no row 7", "KeyError: 'stream'"))),
     ]
 
-    text = page(rows, (), (), ("Python 3",))
+    text = page(rows, (), (), [], ("Python 3",))
 
     table = text.split("## Replay on the recorded hardware")[1].split("\n\n")[2].splitlines()
     assert table[2:6] == [
@@ -159,7 +184,7 @@ def test_without_a_corpus_the_samples_are_measured(tmp_path: Path, monkeypatch: 
     monkeypatch.delenv("TRACEREPLAY_REQUIRE_CORPUS", raising=False)
     output = tmp_path / "page.md"
 
-    assert accuracy.run(["--output", str(output)]) == 0
+    assert accuracy.run(["--output", str(output), "--seeds", "0"]) == 0
 
     text = output.read_text()
     assert "| *dlrm_2rank* | 2 | 6 | 23,808 |" in text

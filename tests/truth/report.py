@@ -143,23 +143,30 @@ def rows(seeds: Iterable[int], variants: Iterable[str] = VARIANTS, jobs: int = 2
         return [summed(variant, pool.map(partial(try_seed, variant=variant), wanted)) for variant in variants]
 
 
-def table(found: list[Row]) -> str:
-    """The rows as Markdown: for each kind ``recall / precision (asked)``, and the worst error of each prediction."""
-    kinds = ["launch", "stream_order", "event_wait", "sync", "thread_handoff", "collective"]
-    names = [*CHANGES, STRAGGLER]
-    lines = [
-        "| variant | " + " | ".join([*kinds, *names]) + " |",
-        "|---|" + "---|" * (len(kinds) + len(names)),
-    ]
+KINDS = ("launch", "stream_order", "event_wait", "sync", "thread_handoff", "collective")
+
+
+def edge_table(found: list[Row]) -> str:
+    """The rows as Markdown: for each kind of edge recall, precision and how many true edges were asked for."""
+    lines = ["| variant | " + " | ".join(f"`{kind}`" for kind in KINDS) + " |", "|---|" + "---:|" * len(KINDS)]
     for row in found:
-        cells = [_cell(row.scores.get(kind, Score())) for kind in kinds]
-        cells += [f"{100 * row.worst_errors[name]:+.2f} %" if name in row.worst_errors else "" for name in names]
+        cells = [_cell(row.scores.get(kind, Score())) for kind in KINDS]
         lines.append(f"| {row.variant} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
+
+
+def error_table(found: list[Row]) -> str:
+    """The rows as Markdown: for each change the error of the predicted step that lies farthest from 0."""
+    names = [*CHANGES, STRAGGLER]
+    lines = ["| variant | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
+    for row in found:
+        cells = [f"{100 * row.worst_errors[name]:+.2f} %" if name in row.worst_errors else "" for name in names]
+        lines.append(f"| {row.variant} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def _cell(one: Score) -> str:
-    return f"{100 * one.recall:.2f} / {100 * one.precision:.2f} % ({one.asked:,})"
+    return f"{100 * one.recall:.2f} / {100 * one.precision:.2f} ({one.asked:,})"
 
 
 def _graph(written: Export) -> DependencyGraph:
@@ -174,8 +181,8 @@ def main() -> None:
     parser.add_argument("--variant", action="append", help="only this variant; may be repeated")
     wanted = parser.parse_args()
     found = rows(range(wanted.seeds), wanted.variant or VARIANTS)
-    sys.stdout.write(f"{wanted.seeds} jobs a variant: recall / precision (edges asked for), worst error of the step\n\n")
-    sys.stdout.write(table(found) + "\n")
+    sys.stdout.write(f"{wanted.seeds} jobs a variant: recall / precision in per cent (edges asked for)\n\n")
+    sys.stdout.write(edge_table(found) + "\nworst error of the predicted step\n\n" + error_table(found))
 
 
 if __name__ == "__main__":
