@@ -92,8 +92,8 @@ _TRUTH = """
 ## Edges and changes whose truth is known
 
 A simulated machine of hosts, devices and collectives (`tests/truth/`) runs random training jobs and writes the traces that a
-profiler would. It knows what waited for what, and runs every job again under each change. {seeds} jobs of each variant; "no rows" are
-recordings without `cuda_sync` rows.
+profiler would. It knows what waited for what, and runs every job again under each change. {seeds} jobs of each variant; "no rows"
+are recordings without `cuda_sync` rows.
 
 Recall / precision in per cent, and how many true edges were asked for:
 
