@@ -92,8 +92,9 @@ _TRUTH = """
 ## Edges and changes whose truth is known
 
 A simulated machine of hosts, devices and collectives (`tests/truth/`) runs random training jobs and writes the traces that a
-profiler would. It knows what waited for what, and runs every job again under each change. {seeds} jobs of each variant; "no rows"
-are recordings without `cuda_sync` rows.
+profiler would. It knows what waited for what, and runs every job again under each change. {seeds} jobs of each variant;
+"no rows" are recordings without `cuda_sync` rows. In "process groups, 2021" nothing names the groups; two that
+always end at the same time are taken for one.
 
 Recall / precision in per cent, and how many true edges were asked for:
 

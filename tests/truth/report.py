@@ -58,8 +58,15 @@ VARIANTS: dict[str, tuple[Features, Dialect]] = {
     "everything": (_EVERYTHING, Dialect()),
     "everything, no rows": (_EVERYTHING, Dialect(sync_rows=False)),
     "everything, skew, no rows": (_EVERYTHING, Dialect(sync_rows=False, clocks=_SKEWED)),
+    "process groups, 2021": (
+        Features(groups=True),
+        Dialect(sync_rows=False, comm_args=False, record_calls=False, whole_us=True),
+    ),
     "straggler": (Features(straggler=True), Dialect(sync_rows=False)),
 }
+
+# Recordings that name no groups: two groups that run in lock-step cannot be told apart, and count as wrong edges.
+UNNAMED_GROUPS = "process groups, 2021"
 
 CHANGES: dict[str, tuple[str, Callable[[Do], Do]]] = {
     "kernel x0.5": ("kernel:volta_sgemm*=0.5x", scaled_kernel(GEMM, 0.5)),

@@ -319,6 +319,11 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
                 else "add the other ranks of the job"
             )
             warnings.append(f"{len(alone)} collectives cannot be split into waiting and transfer: {advice}")
+    of_some = [c for c in parts.collectives if c.transfer_ns is not None and c.group is None and _is_of_some(c, len(job.ranks))]
+    if of_some:
+        warnings.append(
+            f"{len(of_some)} collectives are taken to be of those ranks whose ends lie together: the recording names no groups"
+        )
     overlapping = [d for d in parts.drafts if any(a.end_ns > b.start_ns for a, b in pairwise(d.marks.whole))]
     if overlapping:
         files = ", ".join(Path(d.table.path).name for d in overlapping[:4])
@@ -331,6 +336,10 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     if (len(job.ranks) > 1 or job.ranks_missing) and all(job.host_of(rank) is None for rank in _everybody(job)):
         warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")
     return tuple(warnings)
+
+
+def _is_of_some(collective: Collective, ranks: int) -> bool:
+    return len(collective.ranks) < ranks and collective.name != "send_recv"
 
 
 def _everybody(job: Job) -> set[int | None]:

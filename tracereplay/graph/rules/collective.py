@@ -8,6 +8,8 @@
 Collectives are matched over ranks by process group, step, kind and order. Where participants end together the transfer is
 the shortest participant's duration: an upper bound of the wire time that needs no common clock. Rooted and point-to-point
 transfers run from the latest start to the end. A collective whose other participants are missing keeps its time unsplit.
+Where no recording names groups, and the collectives that kind and order put together do not end together, common ends say
+who took part.
 """
 
 import re
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.common_ends import WITHIN_NS, ended_together
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, concat_edges, make_edges
 from tracereplay.graph.kinds import Basis, Why
@@ -30,6 +33,13 @@ from tracereplay.trace.collectives import (
 )
 from tracereplay.trace.job import Job
 
+# Groups by kind and order are kept where this share of them ends together.
+_NEARLY_ALL = 0.9
+# Common ends are believed where they put this share of the collectives together, in a job that can have several groups.
+_MOST = 0.75
+_FEWEST_RANKS = 3
+# What stands for the members of a group that its common ends alone show.
+BY_ENDS = "ended together"
 # Long lists are cut: "[0, 1, 2, ..., 15]".
 _RANK_LIST = re.compile(r"\[(\d{1,9}(?:, ?\d{1,9})*)\]")
 
@@ -43,14 +53,18 @@ class _Member:
     order: int
 
 
+_ByKey = dict[CollectiveKey, list[_Member]]
+
+
 def join_collectives(job: Job, drafts: list[RankDraft], first_node: int) -> tuple[tuple[Collective, ...], Edges]:
     """The job's collectives and their edges; rendezvous are numbered from ``first_node`` on."""
-    members: dict[CollectiveKey, list[_Member]] = defaultdict(list)
+    members: _ByKey = defaultdict(list)
     per_rank = [_members(draft) for draft in drafts]
     keys = keys_of_job([([m.recorded for m in own], draft.marks.whole) for own, draft in zip(per_rank, drafts, strict=True)])
     for own, own_keys in zip(per_rank, keys, strict=True):
         for member, key in zip(own, own_keys, strict=True):
             members[key].append(member)
+    members = _regrouped(job, members)
     ordered = sorted(members.items(), key=lambda item: (min(int(m.draft.work.start_ns[m.work]) for m in item[1]), str(item[0])))
     collectives: list[Collective] = []
     node = first_node
@@ -59,6 +73,43 @@ def join_collectives(job: Job, drafts: list[RankDraft], first_node: int) -> tupl
         collectives.append(_collective(job, key, group, node if whole else None))
         node += whole
     return tuple(collectives), _edges(collectives)
+
+
+def _regrouped(job: Job, members: _ByKey) -> _ByKey:
+    """The same with collectives of which no group is recorded put together by their ends, where kind and order do not fit: a
+    job whose ranks form several groups runs collectives that not every rank takes part in.
+    """
+    loose = {key: group for key, group in members.items() if _is_loose(key, group)}
+    fitting = sum(_all_present(job, key, group) and _ends_agree(group) for key, group in loose.items())
+    few = len(job.ranks) < _FEWEST_RANKS or job.ranks_missing
+    if few or fitting >= _NEARLY_ALL * len(loose) or any(t.clock.offset_ns is None for t in job.ranks):
+        return members
+    scattered = [member for group in loose.values() for member in group]
+    kinds = {name: code for code, name in enumerate(sorted({kind_of(m.recorded.name) for m in scattered}))}
+    numbers = ended_together(
+        np.array([m.draft.index for m in scattered], np.int64),
+        np.array([m.draft.work.queue[m.work] for m in scattered], np.int64),
+        np.array([kinds[kind_of(m.recorded.name)] for m in scattered], np.int64),
+        np.array([m.recorded.end_ns for m in scattered], np.int64),
+    )
+    if np.count_nonzero(np.bincount(numbers)[numbers] > 1) < _MOST * numbers.size:
+        return members
+    found: _ByKey = {key: group for key, group in members.items() if key not in loose}
+    for member, number in zip(scattered, numbers.tolist(), strict=True):
+        key = CollectiveKey(None, kind_of(member.recorded.name), None, 0, number, BY_ENDS)
+        found.setdefault(key, []).append(member)
+    return found
+
+
+def _is_loose(key: CollectiveKey, group: list[_Member]) -> bool:
+    """True where nothing recorded says who takes part. Ends on CPU backends differ too much to tell."""
+    named = key.group is not None or key.seq is not None or key.members is not None
+    return not named and all(m.recorded.group_size is None and not m.draft.work.on_host[m.work] for m in group)
+
+
+def _ends_agree(group: list[_Member]) -> bool:
+    ends = [m.recorded.end_ns for m in group]
+    return max(ends) - min(ends) <= WITHIN_NS
 
 
 def _members(draft: RankDraft) -> list[_Member]:
@@ -82,6 +133,8 @@ def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
     """
     if _contradictory([m.recorded for m in group]):
         return False
+    if key.members == BY_ENDS:
+        return len(group) > 1
     if group[0].recorded.peers is not None:
         return sorted(m.draft.table.header.rank or 0 for m in group) == sorted(group[0].recorded.peers)
     if all(m.recorded.name == "send_recv" for m in group) and all(m.recorded.group_size is None for m in group):

@@ -271,3 +271,31 @@ def test_ranks_of_one_host_are_joined_by_scale_up(tmp_path: Path) -> None:
     also_near = rank(1, host_name="node0").kernel(ALL_REDUCE, 150, 50, 7)
 
     assert graph_of(tmp_path, near, also_near).collectives[0].scale_out is False
+
+
+def grouped(world: int, groups: list[tuple[int, ...]], times: list[int]) -> list[TraceFile]:
+    """All-reduces without args: each group runs one at each time, the second group 50 µs after the first, in one step."""
+    traces = [TraceFile(rank, world, host_name="node").step(1, 0, 2000).op("aten::mm", 1, 2) for rank in range(world)]
+    for number, group in enumerate(groups):
+        for rank in group:
+            for place, time in enumerate(times):
+                at = time + 50 * number
+                traces[rank].call("cudaLaunchKernel", at - 10 - rank, 2, 10 * place + number + 1)
+                traces[rank].kernel("ncclDevKernel_AllReduce_Sum", at - rank, 30 + rank, 20 + number, 10 * place + number + 1)
+    return traces
+
+
+def test_groups_that_no_recording_names_show_by_their_ends(tmp_path: Path) -> None:
+    # Rank 0 and 1 are one group, 2 and 3 another: by kind and order alone the four would be taken for one.
+    graph = graph_of(tmp_path, *grouped(4, [(0, 1), (2, 3)], [100, 400, 700]))
+
+    assert [c.ranks for c in graph.collectives] == [(0, 1), (2, 3)] * 3
+    assert {c.transfer_ns for c in graph.collectives} == {30_000, 32_000}
+    assert any("whose ends lie together" in warning for warning in graph.warnings)
+
+
+def test_one_group_of_all_ranks_is_left_to_kind_and_order(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, *grouped(4, [(0, 1, 2, 3)], [100, 400, 700]))
+
+    assert [c.ranks for c in graph.collectives] == [(0, 1, 2, 3)] * 3
+    assert not any("whose ends lie together" in warning for warning in graph.warnings)
