@@ -133,6 +133,19 @@ class RankDraft:
         rows = self.call_row
         return np.where(rows >= 0, self.table.column("ts_ns")[rows], self.work.start_ns)
 
+    @cached_property
+    def enqueued_ns(self) -> Int64s:
+        """When each piece of work was enqueued: the start of its call. Work without a call came after all that stands before it
+        in its queue; what is known of it beyond that is that the recording, or its window, began later than its call.
+        """
+        work, launches = self.work, self.table.column("launch_row")[self.work.row]
+        called = np.where(launches >= 0, self.table.column("ts_ns")[launches], self.low_ns)
+        known = work.call_thread >= 0
+        result = np.where(known, self.call_ns, called)
+        for part in np.split(np.arange(len(work)), np.flatnonzero(np.diff(work.queue)) + 1) if len(work) else ():
+            result[part] = np.where(known[part], result[part], np.maximum.accumulate(result[part]))
+        return result
+
     @property
     def next_node(self) -> int:
         """The first node number past this rank."""

@@ -95,7 +95,7 @@ class Queues:
 
 def device_queues(draft: RankDraft) -> Queues:
     """The device queues of a rank."""
-    work, enqueued = draft.work, draft.call_ns
+    work, enqueued = draft.work, draft.enqueued_ns
     devices, streams = draft.table.column("device"), draft.table.column("stream")
     queues, of_stream = [], {}
     on_device = np.flatnonzero(~work.on_host)

@@ -64,9 +64,7 @@ def device_wait(draft: RankDraft) -> Found:
 def _ending(draft: RankDraft) -> _Ending:
     members = np.flatnonzero(~draft.work.on_host)
     members = members[np.argsort(draft.work.end_ns[members], kind="stable")]
-    # Work without a call in the recording was enqueued before it.
-    enqueued = np.where(draft.work.call_thread[members] >= 0, draft.call_ns[members], draft.low_ns)
-    return _Ending(members, draft.work.end_ns[members], enqueued)
+    return _Ending(members, draft.work.end_ns[members], draft.enqueued_ns[members])
 
 
 def _ended_with(draft: RankDraft, ending: _Ending, stretch: Stretch) -> int | None:

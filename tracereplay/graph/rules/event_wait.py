@@ -181,7 +181,7 @@ def _may_precede(draft: RankDraft, ready: Readiness, producer: int, consumer: in
     work = draft.work
     return bool(
         work.queue[producer] != work.queue[consumer]
-        and draft.call_ns[producer] <= draft.call_ns[consumer]
+        and draft.enqueued_ns[producer] <= draft.enqueued_ns[consumer]
         and work.end_ns[producer] > ready.ready_ns[consumer]
         and work.start_ns[producer] < work.start_ns[consumer]
     )
@@ -192,7 +192,7 @@ def _slots(draft: RankDraft, ready: Readiness, calls: _Calls, consumer: int) -> 
     if draft.work.call_thread[consumer] < 0:
         return np.empty(0, np.int64)
     before = int(ready.previous[consumer])
-    since = int(draft.call_ns[before]) if before >= 0 else np.iinfo(np.int64).min
+    since = int(draft.enqueued_ns[before]) if before >= 0 else np.iinfo(np.int64).min
     low = int(np.searchsorted(calls.ts_ns, since, side="right"))
     high = int(np.searchsorted(calls.ts_ns, draft.call_ns[consumer], side="left"))
     return np.arange(low, high)[~calls.used[low:high]]
