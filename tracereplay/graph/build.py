@@ -43,10 +43,10 @@ RANK_RULES: tuple[Callable[[RankDraft], Found], ...] = (
     stream_order,
     event_wait,
     sync,
-    device_wait,
     autograd,
-    thread_wait,
 )
+# What one rank does not show may show on all of them.
+JOB_RULES: tuple[Callable[[list[RankDraft]], list[Found]], ...] = (host_collective, device_wait, thread_wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def build_graph(job: Job, *, steps: frozenset[int] | None = None) -> DependencyG
         drafts.append(lay_out(index, trace.table, drafts[-1].next_node if drafts else 0, steps))
     _refuse_no_common_step(drafts)
     found = [_merge([rule(draft) for rule in RANK_RULES]) for draft in drafts]
-    handed = host_collective(drafts)
-    found = [_merge([a, b]) for a, b in zip(found, handed, strict=True)]
+    for rule in JOB_RULES:
+        found = [_merge([a, b]) for a, b in zip(found, rule(drafts), strict=True)]
     base = drafts[-1].next_node
     collectives, joined = join_collectives(job, drafts, base)
     count = base + sum(c.rendezvous is not None for c in collectives)
@@ -133,7 +133,7 @@ def _nodes(parts: _Parts, *, host_carries_classes: bool) -> Nodes:
     kind, work_class = np.zeros(count, np.int8), np.zeros(count, np.int8)
     for draft, found in zip(parts.drafts, parts.found, strict=True):
         _fill_host(draft, columns, work_class, host_carries_classes)
-        columns["dur"][found.own_node] = np.minimum(columns["dur"][found.own_node], found.own_ns)
+        np.minimum.at(columns["dur"], found.own_node, found.own_ns)
         _fill_work(draft, columns, kind, work_class)
         mine = slice(draft.threads[0].first_node if draft.threads else draft.first_work_node, draft.next_node)
         columns["rank"][mine] = draft.index

@@ -4,8 +4,9 @@
     stream       |----------------- k -----------------|
 
 Profilers leave some calls out (cudaEventSynchronize and cudaEventQuery among them), and loops that poll an event show the
-polls at most. What shows the wait is host time that no operator and no call covers and that ends right after the same piece
-of work ended, every time that the program comes to the place. A forward thread that waits for its backward pass does not.
+polls at most. What shows the wait is host time that no operator and no call covers and that ends right after work of one
+name ended, at the visits of one place of the program on all ranks, more often and more closely than accident allows. A
+forward thread that waits for its backward pass does not count.
 """
 
 from collections import defaultdict
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.chance import BELIEVED, by_accident, coincidence
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
@@ -20,65 +22,87 @@ from tracereplay.graph.rules.autograd import returns_ns
 from tracereplay.graph.stretches import Stretch, open_stretches, without
 from tracereplay.trace.times import Int64s
 
-# Shorter stretches end near the end of some kernel by accident; a wake-up takes up to 100 µs on the corpus traces.
+# A wake-up takes up to 100 µs on the corpus traces; stretches not longer than that cannot be told from it.
 _SHORTEST_NS = 200_000
 _WAKE_NS = 100_000
-# The wait is at least this many times the wake-up, at least twice at a place, and nearly always there.
-_FIT = 8
-# Where short work follows on short work, something always ends shortly before: the work itself must outlast the wake-up.
-_RAN = 2
-_TIMES = 2
-_SHARE = 0.8
+
+_Place = tuple[bool, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """The device work of a rank in order of its ends: work indices, ends, when each was enqueued."""
+    """The device work of a rank in order of its ends: work indices, ends, when each was enqueued, name codes."""
 
     work: Int64s
     end_ns: Int64s
     enqueued_ns: Int64s
+    name: Int64s
 
 
-def device_wait(draft: RankDraft) -> Found:
-    """Edges from device work to what a thread does after it waited for it in a call that is not recorded."""
-    ending = _ending(draft)
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A stretch with the work that ended last in it, and how probable that is by accident."""
+
+    draft: RankDraft
+    stretch: Stretch
+    work: int
+    chance: float
+
+
+def device_wait(drafts: list[RankDraft]) -> list[Found]:
+    """Edges from device work to what a thread does after it waited for it in a call that is not recorded, one result a rank."""
+    visits: dict[_Place, int] = defaultdict(int)
+    groups: dict[tuple[_Place, str], list[_Match]] = defaultdict(list)
+    for draft in drafts:
+        ending = _ending(draft)
+        for place, stretch in _stretches(draft):
+            visits[place] += 1
+            match = _matched(draft, ending, stretch)
+            if match is not None:
+                groups[place, draft.table.name_of(int(draft.work.row[match.work]))].append(match)
+    believed = BELIEVED / max(len(groups), 1)
+    chosen = [
+        match
+        for (place, _), matches in groups.items()
+        if len(matches) > 1 and by_accident([m.chance for m in matches] + [1.0] * (visits[place] - len(matches))) < believed
+        for match in matches
+    ]
+    return [_found([m for m in chosen if m.draft is draft]) for draft in drafts]
+
+
+def _found(matches: list[_Match]) -> Found:
+    src = [int(m.draft.work_last_node[m.work]) for m in matches]
+    dst = [m.stretch.node + 1 for m in matches]
+    edges = make_edges(Why.UNRECORDED_SYNC, Basis.INFERRED, src, dst)
+    return found(edges, [(m.stretch.node, 0) for m in matches])
+
+
+def _stretches(draft: RankDraft) -> list[tuple[_Place, Stretch]]:
+    """Stretches of every thread with their place; those of the forward thread that are waits for the backward pass aside."""
     returns = returns_ns(draft)
-    places: dict[tuple[int, tuple[str, str]], list[Stretch]] = defaultdict(list)
+    result = []
     for number, thread in enumerate(draft.threads):
         stretches = open_stretches(draft, thread, _SHORTEST_NS)
-        for stretch in without(stretches, returns) if number == draft.main else stretches:
-            places[number, stretch.place].append(stretch)
-    src, dst, waits = [], [], []
-    for stretches in places.values():
-        matched = [(stretch, work) for stretch in stretches if (work := _ended_with(draft, ending, stretch)) is not None]
-        if not _is_shown(draft, stretches, [work for _, work in matched]):
-            continue
-        for stretch, work in matched:
-            src.append(int(draft.work_last_node[work]))
-            dst.append(stretch.node + 1)
-            waits.append((stretch.node, 0))
-    return found(make_edges(Why.UNRECORDED_SYNC, Basis.INFERRED, src, dst), waits)
+        main = number == draft.main
+        result += [((main, s.place), s) for s in (without(stretches, returns) if main else stretches)]
+    return result
 
 
 def _ending(draft: RankDraft) -> _Ending:
     members = np.flatnonzero(~draft.work.on_host)
     members = members[np.argsort(draft.work.end_ns[members], kind="stable")]
-    return _Ending(members, draft.work.end_ns[members], draft.enqueued_ns[members])
+    names = draft.table.codes("name")[draft.work.row[members]].astype(np.int64)
+    return _Ending(members, draft.work.end_ns[members], draft.enqueued_ns[members], names)
 
 
-def _ended_with(draft: RankDraft, ending: _Ending, stretch: Stretch) -> int | None:
+def _matched(draft: RankDraft, ending: _Ending, stretch: Stretch) -> _Match | None:
     """The last work that ended in a stretch, shortly before its end, if it was enqueued before the stretch began."""
-    place = int(np.searchsorted(ending.end_ns, stretch.end_ns, side="right")) - 1
-    if place < 0:
+    first, past = np.searchsorted(ending.end_ns, [stretch.start_ns, stretch.end_ns], side="right").tolist()
+    if past <= first:
         return None
-    end, work = int(ending.end_ns[place]), int(ending.work[place])
-    ran_ns = end - int(draft.work.start_ns[work])
-    fits = stretch.end_ns - end <= min(_WAKE_NS, (end - stretch.start_ns) / _FIT, ran_ns / _RAN)
-    return work if fits and ending.enqueued_ns[place] < stretch.start_ns else None
-
-
-def _is_shown(draft: RankDraft, stretches: list[Stretch], works: list[int]) -> bool:
-    """True where nearly all stretches of a place end with work of one name."""
-    names = {int(draft.table.codes("name")[draft.work.row[work]]) for work in works}
-    return len(names) == 1 and len(works) >= max(_TIMES, _SHARE * len(stretches))
+    last = past - 1
+    lag = stretch.end_ns - int(ending.end_ns[last])
+    if lag > _WAKE_NS or ending.enqueued_ns[last] >= stretch.start_ns:
+        return None
+    alike = int(np.count_nonzero(ending.name[first:past] == ending.name[last]))
+    return _Match(draft, stretch, int(ending.work[last]), coincidence(alike, lag, stretch.end_ns - stretch.start_ns))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.chance import coincidence
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, Found, concat_edges, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
@@ -43,6 +44,8 @@ _FOLLOWS_CLOSELY_NS = 8_000
 _OVERLAP_NS = 3_000
 # What is recorded in whole microseconds may seem to overlap by one.
 _ROUNDING_NS = 1_000
+# Ends of other work lie everywhere: one that is taken for the reason of a start lies closer than one in fifty would.
+_FULL_BY_ACCIDENT = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,8 @@ def _edges(draft: RankDraft, why: Why, basis: Basis, pairs: list[tuple[int, int]
 def _unexplained_calls(draft: RankDraft) -> _Calls:
     """The wait calls inside the window that no row of ``cuda_sync`` describes, in order of time."""
     codes = np.array([code for code, name in enumerate(draft.table.names) if _WAIT_CALL.match(name)], np.int64)
-    described = {row.call_row for row in sync_rows(draft.table) if row.kind == STREAM_WAIT}
+    waits = [row for row in sync_rows(draft.table) if row.kind == STREAM_WAIT]
+    described = {w.call_row for w in waits if None not in (w.stream, w.event_stream, w.recorded_ns)}
     names, ts = draft.table.codes("name"), draft.table.column("ts_ns")
     times, threads = [], []
     for number, thread in enumerate(draft.threads):
@@ -105,14 +109,14 @@ def _shown_by_timing(
     the wait calls that they account for as used.
     """
     candidates = _candidates(draft, queues, ready)
-    usual_ns = _usual_lag(draft, candidates)
+    view = _View(draft, ready, np.sort(draft.work.end_ns[_members(queues)]), _usual_lag(draft, candidates))
     collectives = np.flatnonzero(draft.work.collective & ~draft.work.on_host)
     collectives = collectives[np.argsort(draft.work.end_ns[collectives], kind="stable")]
     awaited: set[tuple[int, int]] = set()
     filled: set[tuple[int, int]] = set()
     for consumer in _late(draft, queues, ready).tolist():
         slots = _slots(draft, ready, calls, consumer)
-        producer = _followed(draft, ready, candidates.get(consumer, []), consumer, slots, usual_ns)
+        producer = _followed(view, candidates.get(consumer, []), consumer, slots)
         if producer is None and slots.size:
             producer = _last_collective(draft, ready, collectives, consumer)
         if producer is None:
@@ -198,9 +202,19 @@ def _slots(draft: RankDraft, ready: Readiness, calls: _Calls, consumer: int) -> 
     return np.arange(low, high)[~calls.used[low:high]]
 
 
-def _followed(draft: RankDraft, ready: Readiness, near: list[int], consumer: int, slots: Int64s, usual_ns: int) -> int | None:  # noqa: PLR0913, PLR0917
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What timing is read from: a rank's work and readiness, all ends in order, the usual lag after what was waited for."""
+
+    draft: RankDraft
+    ready: Readiness
+    ends_ns: Int64s
+    usual_ns: int
+
+
+def _followed(view: _View, near: list[int], consumer: int, slots: Int64s) -> int | None:
     """Of the candidates the one that the consumer waited for: the one whose end lies before the start by the usual lag."""
-    work = draft.work
+    draft, ready, work = view.draft, view.ready, view.draft.work
     rounding_ns = _ROUNDING_NS if ready.whole_us else 0
     start, late = int(work.start_ns[consumer]), int(ready.late_ns[consumer])
     lags = {producer: start - int(work.end_ns[producer]) for producer in near}
@@ -211,8 +225,22 @@ def _followed(draft: RankDraft, ready: Readiness, near: list[int], consumer: int
         least, most = -rounding_ns, max(_FOLLOWS_CLOSELY_NS, min(_FOLLOWS_WITHIN_NS, late // 4))
     else:
         least, most = -_OVERLAP_NS, min(_FOLLOWS_WITHIN_NS, late // 8)
+        lags = {p: lag for p, lag in lags.items() if _filled_the_device(view, p, consumer)}
     fitting = [producer for producer, lag in lags.items() if least <= lag <= most]
-    return min(fitting, key=lambda p: (abs(lags[p] - usual_ns), p), default=None)
+    return min(fitting, key=lambda p: (abs(lags[p] - view.usual_ns), p), default=None)
+
+
+def _filled_the_device(view: _View, producer: int, consumer: int) -> bool:
+    """True where work may have kept other work from starting and its end says so: it ran when the other was ready, or the
+    other was launched before the recording, and of all the ends since then this one lies too close for an accident.
+    """
+    work = view.draft.work
+    start, since = int(work.start_ns[consumer]), int(view.ready.ready_ns[consumer])
+    if work.call_thread[consumer] >= 0 and work.start_ns[producer] > since:
+        return False
+    ends = np.searchsorted(view.ends_ns, [since, start + _OVERLAP_NS], side="right")
+    lag = abs(start - int(work.end_ns[producer]))
+    return coincidence(int(ends[1] - ends[0]), lag, start - since) < _FULL_BY_ACCIDENT
 
 
 def _one_graph(draft: RankDraft, one: int, other: int) -> bool:

@@ -7,8 +7,9 @@
     thread B      |·········· cudaLaunchKernel ·········|    a call many times its usual length that ends with another's
 
 Neither is recorded. What shows it is time that no operator covers (a gap, an annotation, a Python function) or a runtime call
-of unusual length that ends right after an outermost event of another thread ended, more than once at the same place of the
-program, or once with a fit that is no accident. Backward threads and the threads of CPU collectives have rules of their own.
+of unusual length that ends right after long work of one name on another thread, at the visits of one place of the program
+on all ranks, more often and more closely than accident allows. Backward threads and the threads of CPU collectives have
+rules of their own.
 """
 
 from collections import defaultdict
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.chance import BELIEVED, by_accident, coincidence
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
@@ -27,45 +29,66 @@ from tracereplay.trace.times import Int64s
 # Shorter stretches are not told apart from what a thread does itself; a wake-up takes up to 50 µs on busy cores.
 _SHORTEST_NS = 20_000
 _WAKE_NS = 50_000
-# A place is one where a thread waits if the wait was this many times longer than the time between the end waited for and
-# going on: once, or twice with less. Where it is, shorter waits are taken for what they look like.
-_FIT_ALONE, _FIT_REPEATED, _FIT_THERE = 8, 3, 0.3
 # What was waited for lasted a good part of the wait: a poll that happens to end then did not hold anybody up.
 _GIVER_SHARE = 0.25
+# Calls scatter by a few times their usual length; a lock shows by far more than that.
 _UNUSUAL_TIMES = 10
 _UNUSUAL_NS = 50_000
+
+_Place = tuple[bool, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Givers:
+    """What threads did that others may have waited for, in order of the ends: table rows, thread numbers, ends, durations."""
+
+    row: Int64s
+    thread: Int64s
+    end_ns: Int64s
+    dur_ns: Int64s
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
+    """A stretch with the end of another thread's work shortly before its own, and how probable that is by accident."""
+
+    draft: RankDraft
     stretch: Stretch
     giver: HostThread
     end_ns: int
     name: str
-
-    @property
-    def fit(self) -> float:
-        """How many times longer the wait is than the time between the other's end and going on."""
-        waited = self.end_ns - self.stretch.start_ns
-        return waited / max(self.stretch.end_ns - self.end_ns, 1)
+    chance: float
 
 
-def thread_wait(draft: RankDraft) -> Found:
-    """Hand-offs from other threads' events to what a thread does after it waited for them."""
-    places: dict[tuple[tuple[str, str], str], list[_Match]] = defaultdict(list)
-    for match in _matches(draft):
-        places[match.stretch.place, match.name].append(match)
+def thread_wait(drafts: list[RankDraft]) -> list[Found]:
+    """Hand-offs from other threads' work to what a thread does after it waited for it, one result a rank."""
+    seen: dict[_Place, int] = defaultdict(int)
+    groups: dict[tuple[_Place, str], list[_Match]] = defaultdict(list)
+    for draft in drafts:
+        givers = {in_call: _givers(draft, in_call=in_call) for in_call in (False, True)}
+        for number, stretch in _stretches(draft):
+            place = (number == draft.main, stretch.place)
+            seen[place] += 1
+            match = _matched(draft, number, stretch, givers[stretch.in_call])
+            if match is not None:
+                groups[place, match.name].append(match)
+    believed = BELIEVED / max(len(groups), 1)
+    shown = [
+        matches
+        for (place, _), matches in groups.items()
+        if by_accident([m.chance for m in matches] + [1.0] * (seen[place] - len(matches))) < believed
+    ]
+    return [_found(draft, [[m for m in matches if m.draft is draft] for matches in shown]) for draft in drafts]
+
+
+def _found(draft: RankDraft, shown: list[list[_Match]]) -> Found:
     pairs, waits = [], []
-    for matches in places.values():
-        if not _is_shown(matches):
-            continue
-        taken = [match for match in matches if match.fit >= _FIT_THERE]
-        for match in taken:
-            node = match.stretch.thread.first_node + match.stretch.segment
-            pairs.append((match.giver.node_after(match.end_ns), node + 1))
-            waits.append((node, match.stretch.own_ns))
-        pairs += _in_step(draft, taken)
-    columns = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    for matches in shown:
+        for match in matches:
+            pairs.append((match.giver.node_after(match.end_ns), match.stretch.node + 1))
+            waits.append((match.stretch.node, match.stretch.own_ns))
+        pairs += _in_step(draft, matches) if matches else []
+    columns = np.array(sorted(set(pairs)), np.int64).reshape(-1, 2)
     edges = make_edges(Why.THREAD_WAIT, Basis.INFERRED, columns[:, 0], columns[:, 1], from_start=True)
     return found(edges, waits)
 
@@ -78,70 +101,84 @@ def _in_step(draft: RankDraft, taken: list[_Match]) -> list[tuple[int, int]]:
     if any(m.stretch.thread is not thread or m.giver is not giver for m in taken):
         return []
     stops = visits(draft, thread, taken[0].stretch.place)
-    rows, ends = _outermost(draft, giver, in_call=taken[0].stretch.in_call)
-    ends = np.sort(ends[[draft.table.name_of(int(row)) == taken[0].name for row in rows]])
+    rows = _work_of(draft, giver, in_call=taken[0].stretch.in_call)
+    named = rows[draft.table.codes("name")[rows] == draft.table.names.index(taken[0].name)]
+    ends = np.sort(draft.table.column("ts_ns")[named] + draft.table.column("dur_ns")[named])
     shifts = {int(np.searchsorted(ends, m.end_ns)) - int(np.searchsorted(stops, m.stretch.segment)) for m in taken}
     if len(shifts) != 1:
         return []
     waited = {m.stretch.segment for m in taken}
+    shift = next(iter(shifts))
     pairs = []
     for number, segment in enumerate(stops.tolist()):
-        place = number + next(iter(shifts))
-        if segment in waited or not 0 <= place < ends.size:
-            continue
-        if ends[place] <= thread.tiling.start_ns[segment + 1]:
-            pairs.append((giver.node_after(int(ends[place])), thread.first_node + segment + 1))
+        early = 0 <= number + shift < ends.size and ends[number + shift] <= thread.tiling.start_ns[segment + 1]
+        if segment not in waited and early:
+            pairs.append((giver.node_after(int(ends[number + shift])), thread.first_node + segment + 1))
     return pairs
 
 
-def _is_shown(matches: list[_Match]) -> bool:
-    fits = sorted((match.fit for match in matches), reverse=True)
-    return fits[0] >= _FIT_ALONE or (len(fits) > 1 and fits[1] >= _FIT_REPEATED)
+def _stretches(draft: RankDraft) -> list[tuple[int, Stretch]]:
+    """(thread number, stretch) of what may be waits; those of the forward thread for its backward pass aside."""
+    device_ends = np.sort(draft.work.end_ns)
+    returns = returns_ns(draft)
+    result: list[tuple[int, Stretch]] = []
+    for number in _threads(draft):
+        thread = draft.threads[number]
+        free = open_stretches(draft, thread, _SHORTEST_NS)
+        free = without(free, returns) if number == draft.main else free
+        result += [(number, stretch) for stretch in [*free, *_unusual_calls(draft, thread, device_ends)]]
+    return result
 
 
-def _matches(draft: RankDraft) -> list[_Match]:
-    """Each stretch with the last event of another thread that ended in it, shortly before its end."""
+def _threads(draft: RankDraft) -> list[int]:
+    """The threads but for those of the autograd engine; none where there is only one."""
     engine = engine_codes(draft.table)
     codes = draft.table.codes("name")
-    threads = [
-        t for n, t in enumerate(draft.threads) if n == draft.main or not np.isin(codes[t.rows[t.rows >= 0]], engine).any()
+    numbers = [
+        number
+        for number, thread in enumerate(draft.threads)
+        if number == draft.main or not np.isin(codes[thread.rows[thread.rows >= 0]], engine).any()
     ]
-    calls = [_outermost(draft, thread, in_call=True) for thread in threads]
-    events = [_outermost(draft, thread, in_call=False) for thread in threads]
-    device_ends = np.sort(draft.work.end_ns)
-    matches = []
-    returns = returns_ns(draft)
-    for thread in threads:
-        free = open_stretches(draft, thread, _SHORTEST_NS)
-        free = without(free, returns) if draft.main >= 0 and thread is draft.threads[draft.main] else free
-        for stretch in [*free, *_unusual_calls(draft, thread, device_ends)]:
-            best: _Match | None = None
-            for giver, (rows, ends) in zip(threads, calls if stretch.in_call else events, strict=True):
-                place = int(np.searchsorted(ends, stretch.end_ns, side="right")) - 1
-                if giver is thread or place < 0 or stretch.end_ns - ends[place] > _WAKE_NS:
-                    continue
-                waited = int(ends[place]) - stretch.start_ns
-                # All that outlasts the recording seems to end with it.
-                if ends[place] >= draft.high_ns or not giver.ends_at(int(ends[place])):
-                    continue
-                if waited <= 0 or draft.table.column("dur_ns")[rows[place]] < _GIVER_SHARE * waited:
-                    continue
-                match = _Match(stretch, giver, int(ends[place]), draft.table.name_of(int(rows[place])))
-                if best is None or match.end_ns > best.end_ns:
-                    best = match
-            if best is not None:
-                matches.append(best)
-    return matches
+    return numbers if len(numbers) > 1 else []
 
 
-def _outermost(draft: RankDraft, thread: HostThread, *, in_call: bool) -> tuple[Int64s, Int64s]:
-    """Outermost operators, or all calls, of a thread and their ends, in order of their ends."""
+def _work_of(draft: RankDraft, thread: HostThread, *, in_call: bool) -> Int64s:
+    """The rows of a thread's outermost operators and annotations, or of its calls."""
     real = thread.rows >= 0
     runtime = real & (draft.table.column("role")[thread.rows] == Role.RUNTIME)
-    rows = thread.rows[runtime if in_call else real & (thread.tiling.parent < 0) & ~runtime]
-    ends = draft.table.column("ts_ns")[rows] + draft.table.column("dur_ns")[rows]
-    order = np.argsort(ends, kind="stable")
-    return rows[order], ends[order]
+    return np.asarray(thread.rows[runtime if in_call else real & (thread.tiling.parent < 0) & ~runtime], np.int64)
+
+
+def _givers(draft: RankDraft, *, in_call: bool) -> _Givers:
+    """What others may have waited for: what ended inside the recording, and where a segment of its thread ends."""
+    rows, threads = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for number in _threads(draft):
+        rows.append(_work_of(draft, draft.threads[number], in_call=in_call))
+        threads.append(np.full(rows[-1].size, number, np.int64))
+    row, thread = np.concatenate(rows), np.concatenate(threads)
+    end = draft.table.column("ts_ns")[row] + draft.table.column("dur_ns")[row]
+    # All that outlasts the recording seems to end with it.
+    inside = np.flatnonzero(end < draft.high_ns)
+    order = inside[np.argsort(end[inside], kind="stable")]
+    return _Givers(row[order], thread[order], end[order], draft.table.column("dur_ns")[row[order]])
+
+
+def _matched(draft: RankDraft, number: int, stretch: Stretch, givers: _Givers) -> _Match | None:
+    """The last end of another thread's long work in a stretch, if it lies within a wake-up of the stretch's own end."""
+    first, past = np.searchsorted(givers.end_ns, [stretch.start_ns, stretch.end_ns], side="right").tolist()
+    waited = givers.end_ns[first:past] - stretch.start_ns
+    fits = (givers.thread[first:past] != number) & (givers.dur_ns[first:past] >= _GIVER_SHARE * waited)
+    places = first + np.flatnonzero(fits)
+    if places.size == 0 or stretch.end_ns - givers.end_ns[places[-1]] > _WAKE_NS:
+        return None
+    last = int(places[-1])
+    end, giver = int(givers.end_ns[last]), draft.threads[int(givers.thread[last])]
+    if not giver.ends_at(end):
+        return None
+    names = draft.table.codes("name")[givers.row[places]]
+    alike = int(np.count_nonzero(names == names[-1]))
+    chance = coincidence(alike, stretch.end_ns - end, stretch.end_ns - stretch.start_ns)
+    return _Match(draft, stretch, giver, end, draft.table.name_of(int(givers.row[last])), chance)
 
 
 def _unusual_calls(draft: RankDraft, thread: HostThread, device_ends: Int64s) -> list[Stretch]:
@@ -163,5 +200,5 @@ def _unusual_calls(draft: RankDraft, thread: HostThread, device_ends: Int64s) ->
             near = np.searchsorted(device_ends, [end - _WAKE_NS, end], side="right")
             if tiling.owner[segment] == position and near[0] == near[1]:
                 place = (table.names[code], place_name(draft, int(thread.rows[max(int(tiling.parent[position]), 0)])))
-                stretches.append(Stretch(thread, segment, start, end, place, usual, True))
+                stretches.append(Stretch(thread, segment, start, end, place, usual, in_call=True))
     return stretches
