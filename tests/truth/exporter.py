@@ -92,7 +92,8 @@ def _comm_args(event: Recorded, machine: Machine) -> dict[str, object]:
         # Messages run in the job's own group; each rank numbers its messages to all peers in one sequence.
         everybody = sorted({r for g in machine.groups.values() for r in g})
         args |= {"Process Group Name": "0", "Process Group Ranks": str(everybody), "Group size": len(everybody)}
-        args |= {"Src Rank": ranks[0], "Dst Rank": ranks[1], "Seq": _message_number(event, machine)}
+        other = {"Dst Rank": ranks[1]} if name == "send" else {"Src Rank": ranks[0]}
+        args |= other | {"Seq": _message_number(event, machine)}
     return args
 
 

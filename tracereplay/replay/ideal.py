@@ -62,11 +62,19 @@ def without_stragglers(graph: DependencyGraph) -> Ideal:
     return Ideal(
         timing=Timing(typical.dur_ns, typical.lag_ns, typical.residue_ns, release_ns),
         equalised=_count(graph, likeness.work, tasks.known, release_ns),
-        lag_before_ns=np.where(decided >= 0, nodes.residue_ns + edges.lag_ns[decided], 0),
-        lag_after_ns=np.where(decided >= 0, typical.residue_ns + typical.lag_ns[decided], 0),
+        lag_before_ns=_deciding(nodes.residue_ns, edges.lag_ns, decided),
+        lag_after_ns=_deciding(typical.residue_ns, typical.lag_ns, decided),
         late_before_ns=_late(nodes.release_ns, graph),
         late_after_ns=_late(release_ns, graph),
     )
+
+
+def _deciding(residue_ns: Int64s, lag_ns: Int64s, decided: Int64s) -> Int64s:
+    """Lag and residue of the edge that decided each start, 0 where none did."""
+    result = np.zeros(residue_ns.size, np.int64)
+    waited = np.flatnonzero(decided >= 0)
+    result[waited] = residue_ns[waited] + lag_ns[decided[waited]]
+    return result
 
 
 def _over_ranks(graph: DependencyGraph, role: Int64s, step: Int64s, rank: Int64s) -> Alike:
@@ -97,7 +105,9 @@ def _entered(graph: DependencyGraph, likeness: Likeness) -> Int64s:
     release_ns = nodes.release_ns.copy()
     release_ns[pinned] = alike.median(nodes.release_ns[pinned])
     entries = _entry_nodes(graph)
-    shift = np.where(entries >= 0, release_ns[entries] - nodes.release_ns[entries], 0)
+    shift = np.zeros(entries.size, np.int64)
+    entered = np.flatnonzero(entries >= 0)
+    shift[entered] = release_ns[entries[entered]] - nodes.release_ns[entries[entered]]
     alone = pinned[~alike.known]
     release_ns[alone] += shift[nodes.rank[alone]]
     return release_ns

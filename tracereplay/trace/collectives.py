@@ -220,11 +220,9 @@ def _facts(table: EventTable, row: int) -> dict[str, Any]:
     if elements is None:
         elements, dtype = _from_shapes(sources)
     width = _WIDTHS.get((dtype or "").lower())
-    source, destination = _first_int(sources, "Src Rank"), _first_int(sources, "Dst Rank")
-    to_one = name == "send_recv" and source is not None and destination is not None and source != destination
     return {
         "name": name,
-        "peers": (source, destination) if to_one else None,
+        "peers": _peers(sources, table.header.rank) if name == "send_recv" else None,
         "group": _first_text(sources, "Process Group Name"),
         "seq": _first_int(sources, "Seq"),
         "group_size": _first_int(sources, "Group size"),
@@ -233,6 +231,17 @@ def _facts(table: EventTable, row: int) -> dict[str, Any]:
         "dtype": dtype,
         "bytes": elements * width if elements is not None and width is not None else None,
     }
+
+
+def _peers(sources: list[dict[str, Any]], own: int | None) -> tuple[int, int] | None:
+    """Sending and receiving rank of a message. PyTorch names the other side alone: a send its destination, a receive its
+    source (ParamCommsUtils, saveNcclMeta).
+    """
+    source, destination = _first_int(sources, "Src Rank"), _first_int(sources, "Dst Rank")
+    source, destination = own if source is None else source, own if destination is None else destination
+    if source is None or destination is None or source == destination:
+        return None
+    return source, destination
 
 
 def _from_execution(facts: dict[str, Any], executed: ExecutedCollective | None) -> dict[str, Any]:

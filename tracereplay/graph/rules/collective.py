@@ -136,7 +136,7 @@ def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
     if key.members == BY_ENDS:
         return len(group) > 1
     if group[0].recorded.peers is not None:
-        return sorted(m.draft.table.header.rank or 0 for m in group) == sorted(group[0].recorded.peers)
+        return sorted(job.ranks[m.draft.index].rank or 0 for m in group) == sorted(group[0].recorded.peers)
     if all(m.recorded.name == "send_recv" for m in group) and all(m.recorded.group_size is None for m in group):
         return False
     expected = _expected_size(job, key, group)
