@@ -26,6 +26,7 @@ from tracereplay.graph.rules.device_wait import device_wait
 from tracereplay.graph.rules.event_wait import event_wait
 from tracereplay.graph.rules.host_collective import host_collective
 from tracereplay.graph.rules.launch import launch
+from tracereplay.graph.rules.launch_queue import launch_queue
 from tracereplay.graph.rules.stream_order import stream_order
 from tracereplay.graph.rules.sync import sync
 from tracereplay.graph.rules.thread_order import thread_order
@@ -43,6 +44,7 @@ RANK_RULES: tuple[Callable[[RankDraft], Found], ...] = (
     stream_order,
     event_wait,
     sync,
+    launch_queue,
     autograd,
 )
 # What one rank does not show may show on all of them.

@@ -50,6 +50,7 @@ class Why(IntEnum):
     THREAD_WAIT = 10
     COLLECTIVE = 11
     MESSAGE = 12
+    FULL_QUEUE = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,5 +143,11 @@ REASONS = (
         "a message ends when both ranks have come to it",
         "source and destination rank, and the order of messages between them",
         "rules/collective.py",
+    ),
+    Reason(
+        EdgeKind.SYNC,
+        "a launch waits for room where the queue of launched work is full",
+        "launch calls of unusual length that nearly all return at one number of outstanding launches",
+        "rules/launch_queue.py",
     ),
 )
