@@ -82,5 +82,5 @@ def test_an_interval_has_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[
     status = main(["whatif", job, "--scale", "collective:*=0.5x", "--trace-out", str(tmp_path / "out.json")])
 
     captured = capsys.readouterr()
-    assert (status, captured.out, captured.err.count("\n")) == (3, "", 1)
+    assert (status, captured.out, captured.err.count("\n")) == (2, "", 1)
     assert not (tmp_path / "out.json").exists()

@@ -20,7 +20,7 @@ from tracereplay.cli.options import (
     request,
 )
 from tracereplay.cli.trace_out import TraceOut, write_traces
-from tracereplay.errors import TraceError, UsageError
+from tracereplay.errors import UsageError
 
 Scales = Annotated[
     list[str] | None,
@@ -80,7 +80,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     prediction = predict(graph, changes, stragglers=ideal is None)
     warnings = [*graph.warnings, *notes(prediction)]
     if trace_out is not None and prediction.interval is not None:
-        raise TraceError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
+        raise UsageError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
     if trace_out is not None:
         idealised = None if ideal is None else without_stragglers(graph).timing
         warnings += write_traces(graph, replay(graph, apply(graph, changes, idealised).timing), trace_out)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 # What is believed: less than this probable by accident, over all the places that were looked at (Bonferroni).
-BELIEVED = 0.05
+BELIEVED = 0.02
 
 
 def coincidence(ends: int, lag_ns: int, length_ns: int) -> float:

@@ -1,4 +1,7 @@
+import random
 from pathlib import Path
+
+import pytest
 
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
@@ -51,3 +54,17 @@ def test_among_many_short_pieces_of_work_the_last_one_shows_nothing(tmp_path: Pa
         trace.annotation("forward", at + 5, 915).call("cudaEventElapsedTime", at + 900, 5)
 
     assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gaps_over_a_backlog_of_one_kernel_are_waits_for_none_of_them(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    trace = TraceFile().call(LAUNCH, 5, 1, 999)
+    for number in range(150):
+        trace.call(LAUNCH, 10 + number, 1, number + 1).kernel("k", 200 + 212 * number, 210, 7, number + 1)
+    now = 400
+    while now < 30_000:
+        trace.op("aten::mm", now, 20)
+        now += 20 + rng.randrange(600, 1500)
+
+    assert edges_of(graph_of(tmp_path, trace.step(1, 0, 33_000)), EdgeKind.SYNC) == []

@@ -133,3 +133,18 @@ def test_kernels_of_one_graph_wait_for_each_other_without_any_call(tmp_path: Pat
     graph = graph_of(tmp_path, trace.kernel("join", 72, 5, 7, 1))
 
     assert edges_of(graph, EdgeKind.EVENT_WAIT) == ["root@20 -> left@31", "left@31 -> join@72"]
+
+
+def test_spikes_of_one_stream_are_not_tied_to_the_ends_of_a_busy_one(tmp_path: Path) -> None:
+    # Stream 7 runs 20 µs kernels back to back; on stream 20 every tenth launch takes 300 µs longer than the others.
+    trace = TraceFile()
+    for number in range(400):
+        trace.call(LAUNCH, 10 + 2 * number, 1, number + 1).kernel("busy", 1000 + 21 * number, 20, 7, number + 1)
+    for number in range(40):
+        late = 300 if number % 10 == 0 else 0
+        at = 1003 + 205 * number
+        trace.call(LAUNCH, at, 1, 1000 + number, tid=2).kernel("other", at + 6 + late, 4, 20, 1000 + number)
+
+    graph = graph_of(tmp_path, trace.step(1, 0, 10_000))
+
+    assert edges_of(graph, EdgeKind.EVENT_WAIT) == []
