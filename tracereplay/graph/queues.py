@@ -52,13 +52,13 @@ class Endings:
 
     def of_last_enqueued(self, time_ns: int, until_ns: int) -> list[int]:
         """Of each queue the work that was enqueued last before a time, where it ended after that and by another time."""
-        low, high = np.searchsorted(self.end_ns, [time_ns, until_ns], side="right")
+        low, high = self.end_ns.searchsorted(time_ns, "right"), self.end_ns.searchsorted(until_ns, "right")
         last = (self.enqueued_ns[low:high] < time_ns) & (self.followed_ns[low:high] >= time_ns)
         return sorted(self.work[low:high][last].tolist())
 
     def last_of_each(self, time_ns: int, until_ns: int) -> list[int]:
         """Of the work of each queue that was enqueued before a time and ended after it and by another, the last enqueued."""
-        low, high = np.searchsorted(self.end_ns, [time_ns, until_ns], side="right")
+        low, high = self.end_ns.searchsorted(time_ns, "right"), self.end_ns.searchsorted(until_ns, "right")
         inside = low + np.flatnonzero(self.enqueued_ns[low:high] < time_ns)
         inside = inside[np.argsort(self.place[inside])]
         queue = self.queue[inside]

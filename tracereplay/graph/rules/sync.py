@@ -13,6 +13,7 @@ that.
 """
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -110,28 +111,28 @@ class _Index:
         thread, position = draft.work.call_thread, draft.work.call_position
         order = np.lexsort((position, thread))
         bounds = np.searchsorted(thread[order], np.arange(len(draft.threads) + 1))
-        self._launched = [order[a:b] for a, b in pairwise(bounds.tolist())]
-        self._launched_at = [position[work] for work in self._launched]
+        self._launched = [order[a:b].tolist() for a, b in pairwise(bounds.tolist())]
+        self._launched_at = [position[work].tolist() for work in self._launched]
         codes = [code for code, name in enumerate(draft.table.names) if _RECORD_CALL.match(name)]
         names = draft.table.codes("name")
-        self._records = [np.flatnonzero((t.rows >= 0) & np.isin(names[t.rows], codes)) for t in draft.threads]
+        self._records = [np.flatnonzero((t.rows >= 0) & np.isin(names[t.rows], codes)).tolist() for t in draft.threads]
 
     def launched_by(self, call: _Call) -> list[int]:
         """The work that a call launched."""
-        low, high = np.searchsorted(self._launched_at[call.number], [call.position, call.position + 1])
-        works: list[int] = self._launched[call.number][low:high].tolist()
-        return works
+        positions = self._launched_at[call.number]
+        low = bisect_left(positions, call.position)
+        return self._launched[call.number][low : bisect_left(positions, call.position + 1, low)]
 
     def last_launched(self, call: _Call) -> list[int]:
         """The work that the call's own thread launched last before it, for an event before the thread's last record."""
         until = call.position
         if EVENT_CALL.match(call.name):
             records = self._records[call.number]
-            count = int(np.searchsorted(records, call.position))
-            until = int(records[count - 1]) if count else until
+            count = bisect_left(records, call.position)
+            until = records[count - 1] if count else until
         positions = self._launched_at[call.number]
-        count = int(np.searchsorted(positions, until))
-        return [int(self._launched[call.number][np.searchsorted(positions, positions[count - 1])])] if count else []
+        count = bisect_left(positions, until)
+        return [self._launched[call.number][bisect_left(positions, positions[count - 1])]] if count else []
 
 
 def _blocks(call: _Call) -> bool:
