@@ -154,7 +154,11 @@ class Queues:
 
 
 def device_queues(draft: RankDraft) -> Queues:
-    """The device queues of a rank."""
+    """The device queues of a rank; made once a draft."""
+    return draft.remembered("device queues", lambda: _device_queues(draft))
+
+
+def _device_queues(draft: RankDraft) -> Queues:
     work, enqueued = draft.work, draft.enqueued_ns
     devices, streams = draft.table.column("device"), draft.table.column("stream")
     on_device = np.flatnonzero(~work.on_host)

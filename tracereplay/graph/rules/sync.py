@@ -111,11 +111,13 @@ class _Index:
         thread, position = draft.work.call_thread, draft.work.call_position
         order = np.lexsort((position, thread))
         bounds = np.searchsorted(thread[order], np.arange(len(draft.threads) + 1))
-        self._launched = [order[a:b].tolist() for a, b in pairwise(bounds.tolist())]
-        self._launched_at = [position[work].tolist() for work in self._launched]
+        self._launched: list[list[int]] = [order[a:b].tolist() for a, b in pairwise(bounds.tolist())]
+        self._launched_at: list[list[int]] = [position[work].tolist() for work in self._launched]
         codes = [code for code, name in enumerate(draft.table.names) if _RECORD_CALL.match(name)]
         names = draft.table.codes("name")
-        self._records = [np.flatnonzero((t.rows >= 0) & np.isin(names[t.rows], codes)).tolist() for t in draft.threads]
+        self._records: list[list[int]] = [
+            np.flatnonzero((t.rows >= 0) & np.isin(names[t.rows], codes)).tolist() for t in draft.threads
+        ]
 
     def launched_by(self, call: _Call) -> list[int]:
         """The work that a call launched."""
