@@ -4,8 +4,10 @@ A queue is (device, stream) for device work, or a communication thread of a gloo
 threads enqueue. Node numbers of a rank: first the segments of its host threads, then the work of its queues.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,8 @@ from tracereplay.graph.tiling import Tiling
 from tracereplay.trace.steps import StepMarks
 from tracereplay.trace.table import EventTable
 from tracereplay.trace.times import Int64s
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,14 @@ class RankDraft:
     work: Work
     first_work_node: int
     dropped_before: int
+    _memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def remembered(self, key: str, make: Callable[[], T]) -> T:
+        """What ``make`` gives, made once for this draft and key."""
+        if key not in self._memory:
+            self._memory[key] = make()
+        value: T = self._memory[key]
+        return value
 
     @cached_property
     def work_node(self) -> Int64s:

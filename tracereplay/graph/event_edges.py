@@ -95,9 +95,13 @@ def _siblings(graph: DependencyGraph, threads: HostThreads) -> Iterator[_Part]:
         same = (parent[1:] == parent[:-1]) & (pid[1:] == pid[:-1]) & (tid[1:] == tid[:-1])
         src, dst = rows[:-1][same], rows[1:][same]
         lag = table.column("ts_ns")[dst] - ends[src]
+        # Pairs of one thread lie together.
+        width = int(tid.max(initial=0)) + 1
+        thread = pid[1:][same].astype(np.int64) * width + tid[1:][same]
         for (of_rank, pid_code, tid_code), span in threads.by_name.items():
-            mine = (pid[1:][same] == pid_code) & (tid[1:][same] == tid_code)
-            if of_rank == rank:
+            if of_rank == rank and tid_code < width:
+                number = pid_code * width + tid_code
+                mine = slice(*np.searchsorted(thread, [number, number + 1]).tolist())
                 lag[mine] = threads.own_until(span, table.column("ts_ns")[dst[mine]]) - threads.own_until(span, ends[src[mine]])
         ranks = np.full(src.size, rank, np.int64)
         yield _Part(EdgeKind.THREAD_ORDER, np.full(src.size, int(Basis.RECORDED), np.int8), ranks, src, ranks, dst, lag)

@@ -62,16 +62,30 @@ def without(stretches: list[Stretch], times_ns: Int64s) -> list[Stretch]:
 
 def visits(draft: RankDraft, thread: HostThread, place: tuple[str, str]) -> Int64s:
     """The segments of a thread at a place."""
+    places = draft.remembered(f"places {thread.pid} {thread.tid}", lambda: _places(draft, thread))
+    return places.get(place, np.empty(0, np.int64))
+
+
+def _places(draft: RankDraft, thread: HostThread) -> dict[tuple[str, str], Int64s]:
+    """The segments of a thread at each of its places, in order."""
+    own: dict[str, int] = {"": 0}
+    stripped = [own.setdefault(_unnumbered(name), len(own)) for name in draft.table.names]
     owners = _owners(thread)
-    names = np.array([*(name.partition("#")[0] for name in draft.table.names), ""], object)
-    codes = np.where(owners >= 0, draft.table.codes("name")[owners], len(draft.table.names))
-    own = names[codes]
-    return np.flatnonzero((own[:-1] == place[0]) & (own[1:] == place[1]))
+    codes = np.where(owners >= 0, np.array([*stripped, 0], np.int64)[draft.table.codes("name")[owners]], 0)
+    pairs = codes[:-1] * len(own) + codes[1:]
+    order = np.argsort(pairs, kind="stable")
+    names = list(own)
+    parts = np.split(order, np.flatnonzero(np.diff(pairs[order])) + 1) if order.size else []
+    return {(names[codes[part[0]]], names[codes[part[0] + 1]]): part for part in parts}
 
 
 def place_name(draft: RankDraft, row: int) -> str:
     """The name of a row without what numbers it (``ProfilerStep#3``), empty for a gap."""
-    return draft.table.name_of(row).partition("#")[0] if row >= 0 else ""
+    return _unnumbered(draft.table.name_of(row)) if row >= 0 else ""
+
+
+def _unnumbered(name: str) -> str:
+    return name.partition("#")[0]
 
 
 def _owners(thread: HostThread) -> Int64s:

@@ -55,9 +55,13 @@ class HostThreads:
         """
         table = self.graph.tables[int(self.graph.nodes.rank[node])]
         row, own_ns = self._ended_by(node)
-        ends, parents = table.column("ts_ns") + table.column("dur_ns"), table.column("parent_row")
-        while row >= 0 and parents[row] >= 0 and ends[parents[row]] <= ends[row] <= self._limit(node):
-            row = int(parents[row])
+        starts, durations, parents = table.column("ts_ns"), table.column("dur_ns"), table.column("parent_row")
+        limit = self._limit(node)
+        while row >= 0 and (around := int(parents[row])) >= 0:
+            end = starts[row] + durations[row]
+            if end > limit or starts[around] + durations[around] > end:
+                break
+            row = around
         return row, own_ns
 
     def _limit(self, node: int) -> int:

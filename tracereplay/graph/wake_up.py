@@ -4,19 +4,22 @@ Measured where a trace shows it best: from the end of device work to the return 
 The same thread scheduler wakes threads that wait for each other.
 """
 
-import re
-
 import numpy as np
 
+from tracereplay.graph.blocking_calls import BLOCKING_CALL
 from tracereplay.trace.schema import DEVICE_ROLES
 from tracereplay.trace.table import EventTable
 
-_BLOCKING = re.compile(r"^(cuda|hip|cu)(Stream|Event|Device|Ctx)Synchronize")
-
 
 def wake_up_ns(table: EventTable) -> int:
-    """The median over the blocking calls inside which device work ended, of the last such end; 0 where there is none."""
-    codes = [code for code, name in enumerate(table.names) if _BLOCKING.match(name)]
+    """The median over the blocking calls inside which device work ended, of the last such end; 0 where there is none. Measured
+    once a table.
+    """
+    return table.remembered("wake-up", lambda: _measured_ns(table))
+
+
+def _measured_ns(table: EventTable) -> int:
+    codes = [code for code, name in enumerate(table.names) if BLOCKING_CALL.match(name)]
     calls = np.flatnonzero(np.isin(table.codes("name"), codes) & (table.column("dur_ns") >= 0))
     work = table.rows_of(*DEVICE_ROLES)
     work = work[table.column("dur_ns")[work] >= 0]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
+from tracereplay.graph.numbering import numbered
 from tracereplay.graph.threads import HostThreads
 from tracereplay.replay.schedule import Schedule
 from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES, Role
@@ -102,14 +103,20 @@ class _Rank:
         return moved
 
     def _ranges_on_streams(self) -> None:
-        pid, tid = self.table.codes("pid"), self.table.codes("tid")
+        ranges = self.table.rows_of(Role.GPU_ANNOTATION)
         work = np.flatnonzero(self.kept & np.isin(self.table.column("role"), DEVICE_ROLES))
-        for row in self.table.rows_of(Role.GPU_ANNOTATION):
-            under = work[(pid[work] == pid[row]) & (tid[work] == tid[row])]
-            under = under[(self.begin[under] >= self.begin[row]) & (self.end[under] <= self.end[row])]
+        streams = numbered(*(self.table.codes(name)[np.concatenate([work, ranges])] for name in ("pid", "tid")))
+        order = np.lexsort((work, self.begin[work], streams[: work.size]))
+        own, work = streams[: work.size][order], work[order]
+        begins = self.begin[work]
+        for row, stream in zip(ranges.tolist(), streams[work.size :].tolist(), strict=True):
+            first, past = np.searchsorted(own, [stream, stream + 1])
+            low, high = first + np.searchsorted(begins[first:past], [self.begin[row], self.end[row] + 1])
+            under = work[low:high]
+            under = under[self.end[under] <= self.end[row]]
             if under.size:
-                first, last = under[np.argmin(self.begin[under])], under[np.argmax(self.end[under])]
-                self._along(int(row), int(first), int(last))
+                latest = under[self.end[under] == self.end[under].max()].min()
+                self._along(row, int(under[0]), int(latest))
 
     def _sync_rows(self) -> None:
         calls = self.table.rows_of(Role.RUNTIME)

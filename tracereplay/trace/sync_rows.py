@@ -26,7 +26,7 @@ _KINDS = {
 @dataclass(frozen=True, slots=True)
 class SyncRow:
     """One row: its kind, the runtime call (row of the table) that it describes, the device, the stream that waits or is waited
-    for, the stream and the time of the awaited event's record; None where the row does not say.
+    for, the stream of the awaited event, the call that recorded it and when that began; None where the row does not say.
     """
 
     kind: str
@@ -34,6 +34,7 @@ class SyncRow:
     device: int
     stream: int | None
     event_stream: int | None
+    record_row: int | None
     recorded_ns: int | None
 
 
@@ -63,6 +64,7 @@ def _sync_rows(table: EventTable) -> tuple[SyncRow, ...]:
                 device=int(device[row]),
                 stream=_known(args.get("stream")),
                 event_stream=_known(args.get("wait_on_stream")),
+                record_row=record,
                 recorded_ns=None if record is None else int(ts[record]),
             )
         )

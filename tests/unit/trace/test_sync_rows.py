@@ -23,7 +23,7 @@ def test_a_wait_names_its_call_its_streams_and_the_time_of_the_record(tmp_path: 
     named = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 3, "stream": 20, "correlation": 4, "device": 0}
 
     assert sync_rows(table_of(tmp_path, joined(trace, row("Stream Wait Event", 20, **named)))) == (
-        SyncRow("Stream Wait Event", call_row=1, device=0, stream=20, event_stream=7, recorded_ns=10_000),
+        SyncRow("Stream Wait Event", call_row=1, device=0, stream=20, event_stream=7, record_row=0, recorded_ns=10_000),
     )
 
 
@@ -33,7 +33,7 @@ def test_what_the_profiler_did_not_see_is_none(tmp_path: Path) -> None:
     named = {"wait_on_stream": 2**32 - 1, "wait_on_cuda_event_record_corr_id": -1, "stream": -1, "correlation": 4, "device": 0}
 
     assert sync_rows(table_of(tmp_path, joined(trace, row("Event Sync", 20, **named)))) == (
-        SyncRow("Event Sync", call_row=0, device=0, stream=None, event_stream=None, recorded_ns=None),
+        SyncRow("Event Sync", call_row=0, device=0, stream=None, event_stream=None, record_row=None, recorded_ns=None),
     )
 
 

@@ -57,36 +57,47 @@ def find_bursts(table: EventTable, threads: list[Int64s], main: int) -> tuple[li
 
 def returns_ns(draft: RankDraft) -> Int64s:
     """When backward passes give the forward thread back its turn, in order: time of it that contains one is such a wait."""
-    bursts, _ = find_bursts(draft.table, [thread.rows[thread.rows >= 0] for thread in draft.threads], draft.main)
+    bursts, _ = _bursts(draft)
     return np.sort(np.array([burst.end_ns for burst in bursts], np.int64))
+
+
+def _bursts(draft: RankDraft) -> tuple[list[Burst], int]:
+    """``find_bursts`` of a draft's threads, once a draft."""
+    rows = [thread.rows[thread.rows >= 0] for thread in draft.threads]
+    return draft.remembered("bursts", lambda: find_bursts(draft.table, rows, draft.main))
 
 
 def cut_points(table: EventTable, threads: list[Int64s], main: int) -> dict[int, list[int]]:
     """Where a thread's gap must be cut: the forward thread, where it hands over each burst."""
     bursts, _ = find_bursts(table, threads, main)
-    return {main: [_handed_over_ns(table, threads[main], burst.start_ns) for burst in bursts]} if bursts else {}
+    return {main: _handed_over_ns(table, threads[main], bursts)} if bursts else {}
 
 
-def _handed_over_ns(table: EventTable, forward: Int64s, begin_ns: int) -> int:
-    """When a burst that begins at a time was handed over: a thread's wake-up before, but not before the forward thread's last
-    event ended.
+def _handed_over_ns(table: EventTable, forward: Int64s, bursts: list[Burst]) -> list[int]:
+    """When each burst was handed over: a thread's wake-up before it begins, but not before the forward thread's last event
+    ended.
     """
-    ends = table.column("ts_ns")[forward] + table.column("dur_ns")[forward]
-    last = int(ends[ends <= begin_ns].max(initial=0))
-    return max(begin_ns - wake_up_ns(table), min(last, begin_ns))
+    begin = np.array([burst.start_ns for burst in bursts], np.int64)
+    ends = np.sort(table.column("ts_ns")[forward] + table.column("dur_ns")[forward])
+    last = np.concatenate([[0], ends])[np.searchsorted(ends, begin, side="right")]
+    handed: list[int] = np.maximum(begin - wake_up_ns(table), np.minimum(np.maximum(last, 0), begin)).tolist()
+    return handed
 
 
 def autograd(draft: RankDraft) -> Found:
     """Edges forward → backward at the begin of each burst, back at its end and at each leaf that the forward thread runs."""
-    rows = [thread.rows[thread.rows >= 0] for thread in draft.threads]
-    bursts, refuted = find_bursts(draft.table, rows, draft.main)
+    bursts, refuted = _bursts(draft)
+    if not bursts:
+        return found(make_edges(Why.AUTOGRAD, Basis.INFERRED, [], []), refuted=refuted)
     given_to: list[tuple[int, int]] = []
     given_back: list[tuple[int, int]] = []
     lags: list[int] = []
     waits = []
-    for burst in bursts:
-        main, worker = draft.threads[draft.main], draft.threads[burst.thread]
-        handed_ns = _handed_over_ns(draft.table, main.rows[main.rows >= 0], burst.start_ns)
+    main = draft.threads[draft.main]
+    handed = _handed_over_ns(draft.table, main.rows[main.rows >= 0], bursts)
+    leaves = _leaves(draft, main)
+    for burst, handed_ns in zip(bursts, handed, strict=True):
+        worker = draft.threads[burst.thread]
         given = _node_starting_at(main, handed_ns)
         taken = _node_starting_at(worker, burst.start_ns)
         if given is None or taken is None or given == main.first_node:
@@ -96,7 +107,7 @@ def autograd(draft: RankDraft) -> Found:
         lags.append(burst.start_ns - handed_ns)
         if taken > worker.first_node:
             waits.append((taken - 1, 0))
-        for node, time_ns in _resumptions(draft, main, burst):
+        for node, time_ns in _resumptions(main, leaves, burst):
             given_back.append((worker.node_after(time_ns), node))
             waits.append((node - 1, 0))
     # The forward thread's gap is cut one wake-up before the burst begins: that is the lag.
@@ -138,15 +149,29 @@ def _node_starting_at(thread: HostThread, time_ns: int) -> int | None:
     return thread.first_node + position if inside else None
 
 
-def _resumptions(draft: RankDraft, main: HostThread, burst: Burst) -> list[tuple[int, int]]:
+@dataclass(frozen=True, slots=True)
+class _Leaves:
+    """The engine's events on the forward thread in order: positions in its rows, starts."""
+
+    position: Int64s
+    start_ns: Int64s
+
+
+def _leaves(draft: RankDraft, main: HostThread) -> _Leaves:
+    real = np.flatnonzero(main.rows >= 0)
+    leaves = real[np.isin(draft.table.codes("name")[main.rows[real]], engine_codes(draft.table))]
+    starts = draft.table.column("ts_ns")[main.rows[leaves]]
+    order = np.argsort(starts, kind="stable")
+    return _Leaves(leaves[order], starts[order])
+
+
+def _resumptions(main: HostThread, leaves: _Leaves, burst: Burst) -> list[tuple[int, int]]:
     """(node, time by which the backward thread had released it) of each point where the forward thread goes on."""
-    codes = engine_codes(draft.table)
-    tiling = main.tiling
-    names = np.where(main.rows >= 0, draft.table.codes("name")[main.rows], -1)
-    starts = np.where(main.rows >= 0, draft.table.column("ts_ns")[main.rows], -1)
-    leaves = np.flatnonzero(np.isin(names, codes) & (starts > burst.start_ns) & (starts < burst.end_ns))
-    points = [(int(main.node_at_begin(int(p))), int(starts[p])) for p in leaves]
-    last = int(np.searchsorted(tiling.end_ns, burst.end_ns, side="left"))
+    low = np.searchsorted(leaves.start_ns, burst.start_ns, side="right")
+    high = np.searchsorted(leaves.start_ns, burst.end_ns, side="left")
+    inside = zip(leaves.position[low:high].tolist(), leaves.start_ns[low:high].tolist(), strict=True)
+    points = [(int(main.node_at_begin(position)), start) for position, start in inside]
+    last = int(np.searchsorted(main.tiling.end_ns, burst.end_ns, side="left"))
     if last + 1 < main.node_count:
         points.append((main.first_node + last + 1, burst.end_ns))
     return points

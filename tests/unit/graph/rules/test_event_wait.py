@@ -114,6 +114,17 @@ def test_a_row_names_the_streams_of_a_wait(tmp_path: Path) -> None:
     assert graph.coverage.edges["event_wait"]["recorded"] == 1
 
 
+def test_a_row_whose_event_may_be_of_a_stream_of_another_device_names_nothing(tmp_path: Path) -> None:
+    # The row is of device 0, but the recording thread had launched on stream 7 of device 1.
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 6).call(LAUNCH, 10, 2, 1, tid=2)
+    trace.call("cudaEventRecord", 14, 1, 2, tid=2).call(WAIT, 22, 2, 4).call(LAUNCH, 30, 2, 5)
+    trace.kernel("zero", 8, 60, 7, 6, device=0).kernel("one", 15, 60, 7, 1, device=1).kernel("c", 100, 5, 20, 5, device=0)
+
+    graph = graph_of(tmp_path, trace.event("cuda_sync", "Stream Wait Event", 22, 2, args=wait_row(4, 20, 7, 2)))
+
+    assert edges_of(graph, EdgeKind.EVENT_WAIT) == []
+
+
 def test_a_stream_made_to_wait_hands_the_wait_on_to_whoever_waits_for_it(tmp_path: Path) -> None:
     # Stream 8 waits for "a"; an event recorded on it then, without work of its own, stands for "a".
     trace = TraceFile().step(1, 0, 300).call(LAUNCH, 10, 2, 1).call("cudaEventRecord", 14, 1, 2).call(WAIT, 16, 1, 3)

@@ -235,3 +235,85 @@ def test_a_call_that_sticks_out_of_the_window_is_left_out(tmp_path: Path) -> Non
     trace = TraceFile().step(1, 0, 50).call(LAUNCH, 5, 2, 1).kernel("k", 10, 50, 7, 1).call(STREAM_SYNC, 20, 42)
 
     assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == []
+
+
+def two_devices() -> TraceFile:
+    """A main thread that launches on device 0 and a second one on device 1, each while the other's work runs."""
+    trace = TraceFile().step(1, 0, 400).call(LAUNCH, 5, 2, 1).kernel("zero", 10, 80, 7, 1, device=0)
+    return trace.call(LAUNCH, 6, 2, 2, tid=2).kernel("one", 10, 240, 7, 2, device=1)
+
+
+def test_a_device_synchronisation_waits_for_the_device_on_which_its_thread_launched(tmp_path: Path) -> None:
+    trace = two_devices().call(DEVICE_SYNC, 20, 75).call(DEVICE_SYNC, 20, 235, tid=2)
+
+    graph = graph_of(tmp_path, trace)
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["zero@10 -> ProfilerStep#1@95", "one@10 -> gap@255"]
+    assert graph.coverage.refuted == 0
+
+
+def test_a_device_synchronisation_before_the_first_launch_of_its_thread_is_for_the_next_one_s_device(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 400).call(LAUNCH, 5, 2, 1, tid=2).call(LAUNCH, 8, 2, 2, tid=2)
+    trace.kernel("zero", 10, 30, 7, 1, device=0).kernel("one", 12, 33, 7, 2, device=1)
+
+    graph = graph_of(tmp_path, trace.call(DEVICE_SYNC, 20, 30).call(LAUNCH, 60, 2, 3).kernel("next", 65, 5, 7, 3, device=0))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["zero@10 -> ProfilerStep#1@50"]
+
+
+def test_a_device_synchronisation_of_a_thread_that_launched_nothing_is_for_every_device(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 400).call(LAUNCH, 5, 2, 1, tid=2).call(LAUNCH, 8, 2, 2, tid=2)
+    trace.kernel("zero", 10, 30, 7, 1, device=0).kernel("one", 12, 33, 7, 2, device=1)
+
+    graph = graph_of(tmp_path, trace.call(DEVICE_SYNC, 20, 30))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["zero@10 -> ProfilerStep#1@50", "one@12 -> ProfilerStep#1@50"]
+
+
+def test_freeing_memory_waits_for_the_device_of_its_thread_while_another_goes_on(tmp_path: Path) -> None:
+    trace = two_devices().call("cudaFree", 20, 72)
+
+    assert edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC) == ["zero@10 -> ProfilerStep#1@92"]
+
+
+def test_a_device_synchronisation_waits_for_work_without_a_stream_too(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 400)
+    for number, (launched, device) in enumerate([(5, 1), (7, 0), (9, 0), (60, 0)], start=1):
+        trace.call(LAUNCH, launched, 1, number)
+        args = {"correlation": number, "device": device}
+        trace.event("kernel", f"k{number}", launched + 5, 20, pid=device, tid=0, args=args)
+
+    graph = graph_of(tmp_path, trace.call(DEVICE_SYNC, 20, 16))
+
+    assert edges_of(graph, EdgeKind.SYNC) == ["k2@12 -> ProfilerStep#1@36", "k3@14 -> ProfilerStep#1@36"]
+
+
+def event_of_a_stream(device: int) -> TraceFile:
+    """A row of device 0 for an event on stream 7, recorded by a thread that launched on a device; both have a stream 7."""
+    trace = TraceFile().step(1, 0, 300).call(LAUNCH, 5, 2, 1).call(LAUNCH, 8, 2, 2, tid=2)
+    trace.kernel("zero", 12, 60, 7, 1, device=0).kernel("other", 73, 23, 7, 2, device=device)
+    trace.call("cudaEventRecord", 12, 1, 3, tid=2).call(EVENT_SYNC, 20, 80, 4)
+    args = sync_row("Event Sync", 4, stream=-1, wait_on_stream=7, wait_on_cuda_event_record_corr_id=3)
+    return trace.event("cuda_sync", "Event Sync", 20, 80, pid=0, tid=-1, args=args)
+
+
+def test_a_row_that_leaves_open_on_which_device_its_event_was_recorded_says_nothing(tmp_path: Path) -> None:
+    # Stream 7 of device 0 by the row, of device 1 by the thread that recorded it: what ends inside the call decides.
+    graph = graph_of(tmp_path, event_of_a_stream(1))
+
+    assert graph.coverage.edges["sync"] == {"recorded": 0, "inferred": 1}
+    assert edges_of(graph, EdgeKind.SYNC) == ["other@73 -> ProfilerStep#1@100"]
+
+
+def test_a_row_counts_where_the_recording_thread_launched_on_its_device(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, event_of_a_stream(0).kernel("apart", 12, 3, 7, device=1))
+
+    assert graph.coverage.edges["sync"] == {"recorded": 1, "inferred": 0}
+    assert edges_of(graph, EdgeKind.SYNC) == ["other@73 -> ProfilerStep#1@100"]
+
+
+def test_a_row_counts_where_one_device_alone_has_a_stream_of_that_number(tmp_path: Path) -> None:
+    trace = event_of_a_stream(0)
+    moved = trace.call(LAUNCH, 10, 1, 5, tid=2).kernel("elsewhere", 15, 5, 9, 5, device=1)
+
+    assert graph_of(tmp_path, moved).coverage.edges["sync"] == {"recorded": 1, "inferred": 0}
