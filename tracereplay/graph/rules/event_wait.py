@@ -197,8 +197,9 @@ def _slots(draft: RankDraft, ready: Readiness, calls: _Calls, consumer: int) -> 
         return np.empty(0, np.int64)
     before = int(ready.previous[consumer])
     since = int(draft.enqueued_ns[before]) if before >= 0 else np.iinfo(np.int64).min
-    low = int(np.searchsorted(calls.ts_ns, since, side="right"))
-    high = int(np.searchsorted(calls.ts_ns, draft.call_ns[consumer], side="left"))
+    # Of calls in one microsecond the order is not recorded.
+    low = int(np.searchsorted(calls.ts_ns, since, side="left" if ready.whole_us else "right"))
+    high = int(np.searchsorted(calls.ts_ns, draft.call_ns[consumer], side="right" if ready.whole_us else "left"))
     return np.arange(low, high)[~calls.used[low:high]]
 
 
