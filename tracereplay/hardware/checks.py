@@ -11,6 +11,8 @@ from tracereplay.hardware.technology import is_known, misreading, rate_of_link, 
 
 # An achievable rate may exceed the nominal one by rounding and clocks, by no more.
 _ROUNDING = 1.1
+# Of anything; more than that is a slip, and a topology of it would fill the memory.
+_MOST_IN_A_NODE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ def _accelerator(a: Accelerator) -> Iterator[Found]:
 
 
 def _platform(p: PlatformFile) -> Iterator[Found]:
+    yield from _too_many(p)
     yield from _achievable("host.memory.achievable", p.host.memory.bandwidth, p.host.memory.achievable)
     if p.host.interconnect is not None:
         yield from _link("host.interconnect", p.host.interconnect.technology, p.host.interconnect.bandwidth)
@@ -90,6 +93,20 @@ def _platform(p: PlatformFile) -> Iterator[Found]:
         yield from _link("fabric.front_end", p.fabric.front_end.technology, p.fabric.front_end.bandwidth)
     if p.accelerator is None and (p.host.link is not None or p.fabric.scale_up is not None):
         yield "accelerator", "is missing, but host.link or fabric.scale_up describes its links"
+
+
+def _too_many(p: PlatformFile) -> Iterator[Found]:
+    """Counts of what one node never has so many of."""
+    counts = {"host.sockets": p.host.sockets, "fabric.scale_out.nics": p.fabric.scale_out.nics}
+    if p.accelerator is not None:
+        counts["accelerator.count"] = p.accelerator.count
+    if p.host.link is not None:
+        counts["host.link.switches"] = p.host.link.switches
+    if p.fabric.front_end is not None:
+        counts["fabric.front_end.nics"] = p.fabric.front_end.nics
+    for key, count in counts.items():
+        if count.value is not None and count.value > _MOST_IN_A_NODE:
+            yield key, f"{count.value:,} are more than one node has; a file describes one node (at most {_MOST_IN_A_NODE:,})"
 
 
 def _links(description: Description) -> Iterator[tuple[str, Name, tuple[LinkRate, ...]]]:
@@ -175,7 +192,7 @@ def _wiring(up: ScaleUp, count: int | float | None) -> Iterator[Found]:
 
 def _sockets(between: Interconnect, sockets: int | float | None) -> Iterator[Found]:
     layout, links = between.layout.value, between.links.value
-    if layout == "cube" and sockets != 8:
+    if layout == "cube" and sockets not in {8, None}:
         yield "host.interconnect.layout", f"a cube has 8 sockets, not {sockets}; write 'fully-connected'"
     if layout in {"switch", "hybrid-cube-mesh"}:
         yield "host.interconnect.layout", f"{layout!r} is no layout of sockets; write 'fully-connected' or 'cube'"

@@ -4,7 +4,6 @@ Kinds: ``spec`` (a data sheet or system description says so), ``measured``, ``de
 ``assumed`` (a choice, with the range in which the truth is thought to lie) and ``unknown`` (no value, never a guess).
 """
 
-import math
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -14,12 +13,15 @@ from tracereplay.hardware.quantity import Dimension, Quantity, unit_of
 Kind = Literal["spec", "measured", "derived", "assumed", "unknown"]
 Direction = Literal["one-way", "both-ways"]
 
+# Above any figure of a computer in any unit of this product, and far from where floats overflow.
+_LARGEST = 1e24
+
 
 def _number(value: Any) -> Any:  # pydantic hands a validator whatever the file holds
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{value!r} is not a number")
-    if not 0 < value < math.inf:
-        raise ValueError(f"{value!r} is not a positive, finite number")
+    if not 0 < value < _LARGEST:
+        raise ValueError(f"{value!r} is not a positive number below {_LARGEST:g}")
     return value
 
 

@@ -28,7 +28,7 @@ Description = Accelerator | PlatformFile
 _KEYS_OF_A_FIELD = {"value", "unit", "kind", "source", "range", "direction"}
 # What a file says of itself and does not hand on.
 _OWN = {"schema", "name", "title", "aliases", "inherits"}
-_TYPES: dict[object, type[Description]] = {"accelerator": Accelerator, "platform": PlatformFile}
+_TYPES: dict[str, type[Description]] = {"accelerator": Accelerator, "platform": PlatformFile}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,10 @@ def _open(reference: str, folder: Path | None) -> _Document:
     path = (folder or Path()) / reference
     try:
         content = path.read_bytes()
-    except OSError as error:
-        raise FaultError(Fault(str(path), "", f"cannot read the hardware file ({error.strerror})")) from error
+    except (OSError, ValueError) as error:  # a path with a null character is a ValueError
+        raise FaultError(
+            Fault(str(path), "", f"cannot read the hardware file ({getattr(error, 'strerror', error)})")
+        ) from error
     return _Document(str(path), path.parent, _parsed(content, str(path)))
 
 
@@ -157,7 +159,7 @@ def _name(reference: str) -> str:
 def _parsed(content: bytes, label: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode())
-    except ValueError as error:  # both wrong TOML and wrong UTF-8
+    except (ValueError, RecursionError) as error:  # wrong TOML, wrong UTF-8, tables within tables without end
         raise FaultError(Fault(label, "", f"not TOML: {error}")) from error
 
 
@@ -172,6 +174,8 @@ def _chain(document: _Document) -> list[_Document]:
             parent = _open(reference, child.folder)
         except UsageError as error:
             raise FaultError(Fault(child.label, "inherits", f"{error.what}; {error.hint}")) from error
+        except FaultError as error:
+            raise FaultError(Fault(child.label, "inherits", error.fault.line())) from error
         if _identity(parent) in map(_identity, chain):
             circle = " → ".join([d.label for d in chain] + [parent.label])
             raise FaultError(Fault(document.label, "inherits", f"goes in a circle: {circle}; break it in one of them"))
@@ -206,7 +210,7 @@ def _is_section(value: object) -> bool:
 
 def _described(chain: list[_Document]) -> tuple[Description | None, list[Fault]]:
     content = _merged(chain)
-    kind = _TYPES.get(content.get("type"))
+    kind = _TYPES.get(str(content.get("type")))
     if content.get("schema") != SCHEMA:
         said = content.get("schema", "nothing")
         return None, [Fault(chain[0].label, "schema", f"says {said!r}; this version reads schema = {SCHEMA!r}")]
@@ -217,26 +221,37 @@ def _described(chain: list[_Document]) -> tuple[Description | None, list[Fault]]
         description = kind.model_validate(content)
     except ValidationError as error:
         return None, [_fault(detail, kind, chain) for detail in error.errors()]
-    found = faults_between_fields(description)
-    # What does not fit together is the doing of the nearest file that says anything in that section.
-    return description, [Fault(_sayer(chain, tuple(key.split("."))[:-1]).label, key, what) for key, what in found]
+    return description, [Fault(_culprit(chain, key).label, key, what) for key, what in faults_between_fields(description)]
 
 
 def _sayer(chain: list[_Document], place: tuple[str | int, ...]) -> _Document:
-    """The document whose word counts for a key: the nearest one that has it, or as much of it as any has."""
-    for length in range(len(place), 0, -1):
-        for document in chain:
-            if _has(document.content, place[:length]):
-                return document
-    return chain[0]
+    """The document whose word counts for a key: the nearest one that has the field it belongs to, or else the nearest one that
+    has as much of the way to it as any has.
+    """
+    found = chain[0]
+    for length in range(1, len(place) + 1):
+        having = [(document, value) for document in chain if (value := _value(document.content, place[:length])) is not None]
+        if not having:
+            break
+        found, value = having[0]
+        if not _is_section(value):
+            break
+    return found
 
 
-def _has(content: object, place: tuple[str | int, ...]) -> bool:
+def _value(content: object, place: tuple[str | int, ...]) -> object:
+    """What stands at a place; None where nothing does, TOML having no null."""
     for key in place:
-        if not isinstance(content, dict) or key not in content:
-            return False
-        content = content[key]
-    return True
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+def _culprit(chain: list[_Document], key: str) -> _Document:
+    """The document that brought in a fault between fields: without it, those that it inherits from have none at that key."""
+    for above, _ in enumerate(chain[1:]):
+        if key not in {fault.key for fault in _described(chain[above + 1 :])[1]}:
+            return chain[above]
+    return chain[-1]
 
 
 def _fault(detail: ErrorDetails, kind: type[Description], chain: list[_Document]) -> Fault:

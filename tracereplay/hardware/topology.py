@@ -16,6 +16,9 @@ from tracereplay.errors import HardwareError
 from tracereplay.hardware.facts import Count, Measure
 from tracereplay.hardware.schema import Accelerator, HostLink, Interconnect, PlatformFile, ScaleUp
 
+# Every choice of halves is looked at: 92,378 of 20 accelerators.
+_MOST_HALVED = 20
+
 Rate = int | float | None
 
 
@@ -54,11 +57,12 @@ def parts_of(platform: PlatformFile, accelerator: Accelerator | None) -> tuple[l
     sockets = _known("host.sockets", platform.host.sockets, platform.name)
     count = 0 if platform.accelerator is None else _known("accelerator.count", platform.accelerator.count, platform.name)
     nodes, links = _host(platform, sockets)
+    nodes += [Node(f"accelerator{i}", "accelerator") for i in range(count)]
     if accelerator is not None:
         hbm = accelerator.hbm
-        for i in range(count):
-            nodes += [Node(f"accelerator{i}", "accelerator"), Node(f"hbm{i}", "memory", hbm.capacity.base)]
-            links.append(Link(f"accelerator{i}", f"hbm{i}", "accelerator.hbm", 1, hbm.bandwidth.base, None, duplex=False))
+        nodes += [Node(f"hbm{i}", "memory", hbm.capacity.base) for i in range(count)]
+        ends = [(f"accelerator{i}", f"hbm{i}") for i in range(count)]
+        links += [Link(a, b, "accelerator.hbm", 1, hbm.bandwidth.base, None, duplex=False) for a, b in ends]
     for more_nodes, more_links in (
         _host_links(platform.host.link, count, sockets),
         _scale_up(platform, count),
@@ -81,11 +85,11 @@ def graph_of(nodes: list[Node], links: list[Link]) -> nx.Graph:
 
 def bisection_of(links: list[Link], accelerators: int) -> Rate:
     """Bytes a second, one way, that half of the accelerators can send to the other half over the scale-up fabric, for the worst
-    choice of halves. None where a bandwidth is unknown or there are no two equal halves.
+    choice of halves. None where a bandwidth is unknown, there are no two equal halves, or more than 20 accelerators.
     """
     fabric = [link for link in links if link.level == "fabric.scale_up"]
     rates = [link.bandwidth_bytes_per_s for link in fabric if link.bandwidth_bytes_per_s is not None]
-    if not fabric or accelerators < 2 or accelerators % 2 or len(rates) < len(fabric):
+    if not fabric or accelerators % 2 or not 2 <= accelerators <= _MOST_HALVED or len(rates) < len(fabric):
         return None
     # The first accelerator is in the first half: the other choices are the same splits, seen from the other side.
     chosen = np.array([(0, *rest) for rest in combinations(range(1, accelerators), accelerators // 2 - 1)])
@@ -195,8 +199,9 @@ def _scale_up(platform: PlatformFile, count: int) -> tuple[list[Node], list[Link
 def _wires(up: ScaleUp, count: int, where: str) -> Iterator[tuple[int, int, Rate, Rate]]:
     """Wired pairs: accelerators, links, and their bandwidth together."""
     if up.layout.value == "fully-connected":
-        each = None if up.links.value is None else up.links.value / (count - 1)
-        rate = None if up.bandwidth.base is None else up.bandwidth.base / (count - 1)
+        peers = max(count - 1, 1)
+        each = None if up.links.value is None else up.links.value / peers
+        rate = None if up.bandwidth.base is None else up.bandwidth.base / peers
         yield from ((a, b, each, rate) for a, b in combinations(range(count), 2))
         return
     if up.pairs is None or up.pairs.value is None:
