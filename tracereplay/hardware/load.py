@@ -10,16 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from tracereplay.errors import UsageError
 from tracereplay.hardware.checks import Fault, FaultError, faults_between_fields
 from tracereplay.hardware.facts import Fact
 from tracereplay.hardware.platform import Platform
-from tracereplay.hardware.schema import SCHEMA, Accelerator, PlatformFile
+from tracereplay.hardware.schema import SCHEMA, Accelerator, PlatformFile, model_in
 
 Table = Mapping[str, Any]  # what TOML holds: anything
 Description = Accelerator | PlatformFile
@@ -254,13 +253,13 @@ def _culprit(chain: list[_Document], key: str) -> _Document:
     return chain[-1]
 
 
-def _fault(detail: ErrorDetails, kind: type[Description], chain: list[_Document]) -> Fault:
+def _fault(detail: Table, kind: type[Description], chain: list[_Document]) -> Fault:
     place = tuple(detail["loc"])
     key = ".".join(str(part) for part in place if part != "[key]")
     return Fault(_sayer(chain, place).label, key, _what(detail, kind))
 
 
-def _what(detail: ErrorDetails, kind: type[Description]) -> str:
+def _what(detail: Table, kind: type[Description]) -> str:
     """What a fault of one field is and how to mend it."""
     model = _model_at(kind, detail["loc"][:-1])
     if detail["type"] == "missing":
@@ -293,12 +292,5 @@ def _model_at(model: type[BaseModel], place: tuple[str | int, ...]) -> type[Base
             return None
         field = found.model_fields.get(str(key))
         if field is not None:
-            found = _model_in(field.annotation)
+            found = model_in(field.annotation)
     return found
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:  # what typing gives for an annotation has no common type
-    """The one model in an annotation such as ``Port | None`` or ``dict[Format, Flops]``."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)

@@ -6,7 +6,7 @@ are two fields. A field that must be there and that nobody published is there as
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -199,3 +199,10 @@ def fields_of(section: object, key: str = "") -> Iterator[tuple[str, Fact]]:
     elif isinstance(section, Section | dict):
         for name, value in dict(section).items():
             yield from fields_of(value, f"{key}.{name}" if key else name)
+
+
+def model_in(annotation: Any) -> type[BaseModel] | None:  # what typing gives for an annotation has no common type
+    """The one model in a key's annotation, such as ``Port | None`` or ``dict[Format, Flops]``; None where it holds none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := model_in(part)) is not None), None)

@@ -21,6 +21,7 @@ _LINKS = {
 }
 # All links of one accelerator, GB/s one way; same sources.
 _PORTS = {"nvlink1": 80, "nvlink2": 150, "nvlink3": 300, "nvlink4": 450, "nvlink5": 900, "xgmi-mi300x": 448}
+NAMED = tuple(sorted(_LINKS | _PORTS))
 # PCI Express Base Specification 3.0, 4.0, 5.0: 8, 16, 32 GT/s a lane, 128b/130b encoded.
 _TRANSFERS = {3: 8, 4: 16, 5: 32}
 _PCIE = re.compile(r"pcie([345])-x(1|2|4|8|16)")

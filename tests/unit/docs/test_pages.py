@@ -123,6 +123,20 @@ def test_every_option_of_a_verb_is_documented(verb: str) -> None:
     assert set(options_of(verb)) <= documented
 
 
+def test_the_examples_of_the_hardware_page_are_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (DOCS / "reference" / "hardware.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    whole, part = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
+    latency, uplink = part.splitlines()
+    own = tmp_path / "our-dgx1.toml"
+    own.write_text(f"{whole}{latency}\n[host.link]\n{uplink}\n")
+
+    exec(compile(example, "hardware.md", "exec"), {})
+
+    assert capsys.readouterr().out == "['accelerator0', 'accelerator7', 'socket7', 'nic7']\n25000000000.0 400000000000.0\n"
+    assert main(["hardware", "validate", str(own)]) == 0
+
+
 def test_every_verb_is_documented() -> None:
     group: Any = typer.main.get_command(app)
 
