@@ -32,7 +32,8 @@ def list_(
 
     found = listing()
     if as_json:
-        write(jsonout.envelope("hardware", [], [], view.listing_result(found)), output)
+        why = "a figure that is null is unknown or absent: `tracereplay hardware show NAME` says which"
+        write(jsonout.envelope("hardware", [], [why], view.listing_result(found)), output)
     else:
         write(view.listing_text(found), output)
 

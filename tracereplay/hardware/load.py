@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def _assembled(description: Description, chain: list[_Document]) -> Accelerator 
         raise FaultError(Fault(said_by.label, "accelerator.model", f"{error.what}; {error.hint}")) from error
 
 
-def _shelf() -> resources.abc.Traversable:
+def _shelf() -> Traversable:
     return resources.files("tracereplay.hardware") / "catalog"
 
 
