@@ -59,3 +59,9 @@ class CollectError(TracereplayError):
     """A recording could not be made: a rank died, the disk is full, the folder is taken."""
 
     exit_code = ExitCode.INPUT
+
+
+class HardwareError(TracereplayError):
+    """A hardware file is unreadable or wrong."""
+
+    exit_code = ExitCode.INPUT

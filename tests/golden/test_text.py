@@ -16,6 +16,9 @@ CASES = {
     "whatif_ideal": ["whatif", "sample_traces/dlrm_2rank_slow_peer", "--ideal", "stragglers", "--scale", "host=0.5x"],
     "attribute": ["attribute", "sample_traces/dlrm_2rank"],
     "why": ["why", "sample_traces/dlrm_2rank_slow_peer", "--rank", "0", "--name", "Optimizer.step*", "--step", "4"],
+    "hardware_list": ["hardware", "list"],
+    "hardware_show_zion": ["hardware", "show", "zion"],
+    "hardware_show_v100": ["hardware", "show", "v100"],
     "attribute_slow_peer": ["attribute", "sample_traces/dlrm_2rank_slow_peer"],
 }
 

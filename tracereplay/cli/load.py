@@ -93,6 +93,12 @@ def note(warnings: Sequence[str]) -> None:
         sys.stderr.write(f"note: {warning}\n")
 
 
+def complain(lines: Sequence[str]) -> None:
+    """Say on stderr what is wrong, a line each, where a verb finds several faults at once."""
+    for line in lines:
+        sys.stderr.write(f"tracereplay: {line}\n")
+
+
 def _print(text: str) -> None:
     if sys.stdout is None:
         raise UsageError("standard output is closed", hint="give --output a file")

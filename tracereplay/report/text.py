@@ -1,12 +1,7 @@
 """Findings for people: in, frozen dataclasses; out, text. The answer stands first, tables with units after it."""
 
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
@@ -15,11 +10,12 @@ from tracereplay.analyzers.overview import Overview, RankOverview
 from tracereplay.analyzers.prediction import Interval, Prediction
 from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
+from tracereplay.report.table import page as _page
+from tracereplay.report.table import table as _table
 from tracereplay.units import format_ns, format_share
 
 T = TypeVar("T")
 
-WIDTH = 110
 _SHOWN = 12
 _SHOWN_LINKS = 40
 _NAME = 28
@@ -239,22 +235,3 @@ def _percent(value: float) -> str:
 
 def _first(rows: Sequence[T]) -> Sequence[T]:
     return rows[:_SHOWN]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], total: int | None = None) -> str:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for position, title in enumerate(head):
-        table.add_column(title, justify="left" if position == 0 else "right", no_wrap=True)
-    shown = 0
-    for row in rows:
-        table.add_row(*row)
-        shown += 1
-    out = io.StringIO()
-    Console(file=out, width=WIDTH, color_system=None, legacy_windows=False).print(table)
-    hidden = (total or shown) - shown
-    more = f"\n… and {hidden} more: see --json" if hidden > 0 else ""
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + more
-
-
-def _page(blocks: Sequence[str]) -> str:
-    return "\n\n".join(blocks) + "\n"

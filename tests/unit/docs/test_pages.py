@@ -22,6 +22,7 @@ DOCS = ROOT / "docs"
 CLI = (DOCS / "reference" / "cli.md").read_text()
 JSON = (DOCS / "reference" / "json.md").read_text()
 IDEAL = ("--ideal", "stragglers")
+HARDWARE = ("hardware list", "hardware show", "hardware validate")
 NAMED_BY_THE_JOB = re.compile(r"(edges|moved|by_class|by_kind)\.\w+")
 
 
@@ -113,11 +114,27 @@ def test_the_examples_of_the_graph_page_run(monkeypatch: pytest.MonkeyPatch) -> 
     assert names["drawn"].number_of_nodes() == len(names["graph"])
 
 
-@pytest.mark.parametrize("verb", ["info", "replay", "whatif", "attribute", "why", "graph", "convert", "collect dlrm"])
+@pytest.mark.parametrize(
+    "verb", ["info", "replay", "whatif", "attribute", "why", "graph", "convert", "collect dlrm", *HARDWARE]
+)
 def test_every_option_of_a_verb_is_documented(verb: str) -> None:
     documented = set(re.findall(r"`(--[a-z-]+)", CLI))
 
     assert set(options_of(verb)) <= documented
+
+
+def test_the_examples_of_the_hardware_page_are_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (DOCS / "reference" / "hardware.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    whole, part = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
+    latency, uplink = part.splitlines()
+    own = tmp_path / "our-dgx1.toml"
+    own.write_text(f"{whole}{latency}\n[host.link]\n{uplink}\n")
+
+    exec(compile(example, "hardware.md", "exec"), {})
+
+    assert capsys.readouterr().out == "['accelerator0', 'accelerator7', 'socket7', 'nic7']\n25000000000.0 400000000000.0\n"
+    assert main(["hardware", "validate", str(own)]) == 0
 
 
 def test_every_verb_is_documented() -> None:
@@ -169,3 +186,27 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
     keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x", *IDEAL)
 
     assert documented_keys("whatif") - keys == set()
+
+
+def test_the_documented_keys_of_the_hardware_verbs_are_those_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("")
+
+    listed = printed_keys(capsys, "hardware", "list")
+    shown = printed_keys(capsys, "hardware", "show", "zion-hcm")
+    judged = printed_keys(capsys, "hardware", "validate", "zion", str(wrong))
+
+    assert listed == documented_keys("hardware list")
+    # A field's value and range are a number, a word or a list of them, or null.
+    assert {key.removesuffix("[]") if key.startswith("fields[]") else key for key in shown} == documented_keys("hardware show")
+    assert judged - {"files[].known", "files[].faults[]"} == documented_keys("hardware validate")
+
+
+def test_the_page_of_hardware_has_the_fields_units_and_technologies_of_today(render: ModuleType) -> None:
+    page = (DOCS / "reference" / "hardware.md").read_text()
+
+    assert "| `fabric.scale_up.link_bandwidth` | link rate |" in page
+    assert "| `nvlink2` | 25 GB/s one way | 150 GB/s one way |" in page
+    assert "| bytes a second |" in page

@@ -1,0 +1,56 @@
+"""A platform ready for use: in, its description and the accelerator in its slots; out, its topology."""
+
+from dataclasses import dataclass, replace
+
+import networkx as nx
+
+from tracereplay.errors import UsageError
+from tracereplay.hardware.facts import Fact, Name
+from tracereplay.hardware.schema import Accelerator, PlatformFile, fields_of
+from tracereplay.hardware.topology import Link, Node, Rate, bisection_of, graph_of, parts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """One node of a platform: what its file says, and the accelerator in its slots (None where it has no slots)."""
+
+    description: PlatformFile
+    accelerator: Accelerator | None
+
+    def with_accelerator(self, accelerator: Accelerator, why: str) -> "Platform":
+        """The same platform with another accelerator in its slots; everything else stays, its fabric too.
+
+        Raises:
+            UsageError: the platform has no slots.
+        """
+        slots = self.description.accelerator
+        if slots is None:
+            raise UsageError(f"{self.description.name} has no slots for accelerators", hint="choose another platform")
+        model = Name(unit="name", kind="spec", value=accelerator.name, source=why)
+        filled = slots.model_copy(update={"model": model})
+        return replace(self, description=self.description.model_copy(update={"accelerator": filled}), accelerator=accelerator)
+
+    def fields(self) -> list[tuple[str, Fact]]:
+        """Each field with its key: the platform's own, then those of the accelerator in its slots under ``accelerator``."""
+        return [*fields_of(self.description), *fields_of(self.accelerator, "accelerator")]
+
+    def parts(self) -> tuple[list[Node], list[Link]]:
+        """Nodes and links.
+
+        Raises:
+            HardwareError: how many parts there are, or how they are wired, is unknown.
+        """
+        return parts_of(self.description, self.accelerator)
+
+    def topology(self) -> nx.Graph:
+        """Nodes and links as a networkx graph.
+
+        Raises:
+            HardwareError: how many parts there are, or how they are wired, is unknown.
+        """
+        return graph_of(*self.parts())
+
+    def bisection(self) -> Rate:
+        """Bytes a second, one way, between halves of the accelerators for the worst halves; None where it is unknown."""
+        slots = self.description.accelerator
+        return None if slots is None else bisection_of(self.parts()[1], int(slots.count.value or 0))
