@@ -1,6 +1,7 @@
 """``--trace-out``: the re-timed job as files that every verb reads."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +85,28 @@ def test_an_interval_has_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[
     captured = capsys.readouterr()
     assert (status, captured.out, captured.err.count("\n")) == (2, "", 1)
     assert not (tmp_path / "out.json").exists()
+
+
+def test_a_trace_that_was_read_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = write_job(tmp_path / "alone", late_peer()[0])
+    (source,) = Path(job).iterdir()
+    before = source.read_bytes()
+
+    status = main(["replay", str(source), "--trace-out", str(source)])
+
+    assert (status, capsys.readouterr().err.count("\n"), source.read_bytes() == before) == (2, 1, True)
+
+
+def test_what_is_no_file_is_left_alone_and_a_link_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = write_job(tmp_path / "alone", late_peer()[0])
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link.json", tmp_path / "target.json"
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+
+    statuses = [main(["replay", job, "--trace-out", str(where)]) for where in (pipe, "", link)]
+
+    capsys.readouterr()
+    assert statuses == [2, 2, 0]
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert target.is_file()

@@ -126,15 +126,18 @@ def write(text: str, output: Path | None) -> None:
 
 
 def write_file(output: Path, fill: Callable[[Path], object]) -> None:
-    """Let ``fill`` write a file and put it in its place whole or not at all.
+    """Let ``fill`` write a file and put it in its place whole or not at all; a link stays and leads to it.
 
     Raises:
-        UsageError: the file cannot be written.
+        UsageError: the file cannot be written, or there is something else than a file, which would be lost.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix=".partial-", dir=output.parent) as folder:
+        place = output.resolve()
+        if not output.name or (place.exists() and not place.is_file()):
+            raise UsageError("is no file", where=str(output), hint="name a file, or leave the option out for standard output")
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=place.parent) as folder:
             draft = Path(folder) / "draft"
             fill(draft)
-            draft.replace(output)
+            draft.replace(place)
     except OSError as error:
         raise UsageError(f"cannot write ({error.strerror})", where=str(output), hint="name another place") from error

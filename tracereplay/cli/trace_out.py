@@ -35,11 +35,16 @@ def write_traces(graph: "DependencyGraph", schedule: "Schedule", out: Path) -> l
 
     if len(graph.tables) > 1 and _RANK not in out.name:
         raise UsageError(f"--trace-out {out} is one name for {len(graph.tables)} ranks", hint="write {rank} in the file's name")
+    if not out.name:
+        raise UsageError(f"--trace-out {str(out)!r} names no file", hint="give the name of a file")
+    read = {Path(table.path).resolve() for table in graph.tables}
     events = retime(graph, schedule)
     notes = []
     documents = trace_files(graph, events, compress=out.suffix == ".gz")
     for position, (number, document) in enumerate(zip(graph.rank_numbers, documents, strict=True)):
         path = out.with_name(out.name.replace(_RANK, str(position if number is None else number)))
+        if path.resolve() in read:
+            raise UsageError("is one of the traces that were read", where=str(path), hint="name another place")
         write_file(path, partial(_fill, document))
         left_out = events[position].left_out
         if left_out:
