@@ -87,7 +87,6 @@ class _Item:
     call: int = -1
     signal: Signal | None = None
     meeting: "_Meeting | None" = None
-    pieces: tuple[Do, ...] = ()
 
 
 @dataclass

@@ -105,7 +105,7 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
     edges, dropped = _acyclic(parts.edges, nodes)
     end_ns = nodes.start_ns + nodes.dur_ns
     lags = typical_lags(edges, nodes.start_ns, end_ns, nodes.population)
-    residue_ns, _ = residues(edges, lags, nodes.start_ns, end_ns)
+    residue_ns = residues(edges, lags, nodes.start_ns, end_ns)
     faults = edge_faults(edges, dropped, nodes.start_ns, end_ns)
     counts = [fault_counts(draft) for draft in parts.drafts]
     pinned = np.ones(parts.count, np.bool_)
@@ -330,6 +330,13 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     if overlapping:
         files = ", ".join(Path(d.table.path).name for d in overlapping[:4])
         warnings.append(f"steps overlap in {files}: a step is replayed up to where the next one begins on its thread")
+    elsewhere = [d for d in parts.drafts if _ends_elsewhere(d)]
+    if elsewhere:
+        files = ", ".join(Path(d.table.path).name for d in elsewhere[:4])
+        warnings.append(
+            f"no step marks in {files}, and another thread than the one with most events ends last: the end of the step does "
+            "not move with that thread; record with torch.profiler.schedule"
+        )
     numbers = [{s.number for s in d.marks.whole} for d in parts.drafts]
     every, common = numbers[0].union(*numbers[1:]), numbers[0].intersection(*numbers[1:])
     some = sorted(every - common)
@@ -338,6 +345,16 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     if (len(job.ranks) > 1 or job.ranks_missing) and all(job.host_of(rank) is None for rank in _everybody(job)):
         warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")
     return tuple(warnings)
+
+
+def _ends_elsewhere(draft: RankDraft) -> bool:
+    """True for a trace without marks whose last host event is on another thread than the one that its step is read from."""
+    if draft.marks.marked or draft.main < 0:
+        return False
+    ts, dur = draft.table.column("ts_ns"), draft.table.column("dur_ns")
+    rows = [thread.rows[thread.rows >= 0] for thread in draft.threads]
+    last = [int((ts[own] + dur[own]).max(initial=draft.low_ns)) for own in rows]
+    return last[draft.main] < max(last)
 
 
 def _is_of_some(collective: Collective, ranks: int) -> bool:

@@ -99,14 +99,14 @@ def typical_lags(edges: Edges, start_ns: Int64s, end_ns: Int64s, groups: Int64s)
     return np.where(lags == NO_LAG, 0, lags)
 
 
-def residues(edges: Edges, lags: Int64s, start_ns: Int64s, end_ns: Int64s) -> tuple[Int64s, int]:
-    """Each node's residue, and how many edges the recorded times violate (a task that starts before what it waits for)."""
+def residues(edges: Edges, lags: Int64s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
+    """Each node's residue; 0 where it waits for nothing."""
     bound = np.where(edges.from_start, start_ns[edges.src], end_ns[edges.src])
     ready = np.full(start_ns.size, np.iinfo(np.int64).min, np.int64)
     np.maximum.at(ready, edges.dst, bound + lags)
     waited = np.zeros(start_ns.size, np.bool_)
     waited[edges.dst] = True
-    return np.where(waited, start_ns - ready, 0), int(np.count_nonzero(start_ns[edges.dst] < bound))
+    return np.where(waited, start_ns - ready, 0)
 
 
 def residue_tail(nodes: Nodes) -> Int64s:

@@ -60,7 +60,7 @@ def typical_times(graph: DependencyGraph, tasks: Alike, reasons: Alike) -> Typic
     nodes, e = graph.nodes, graph.edges
     lag_ns = reasons.median(e.lag_ns)
     edges = Edges(e.src, e.dst, e.kind, e.basis, e.from_start, lag_ns, e.why)
-    residue_ns, _ = residues(edges, lag_ns, nodes.start_ns, nodes.start_ns + nodes.dur_ns)
+    residue_ns = residues(edges, lag_ns, nodes.start_ns, nodes.start_ns + nodes.dur_ns)
     waits = np.zeros(len(graph), np.bool_)
     waits[e.dst] = True
     return Typical(tasks.median(nodes.dur_ns), lag_ns, tasks.median(residue_ns, among=waits))

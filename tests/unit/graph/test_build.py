@@ -225,3 +225,12 @@ def test_without_a_missing_rank_nobody_is_told_to_add_one(tmp_path: Path) -> Non
     (warning,) = [w for w in graph_of(tmp_path, *ranks).warnings if "cannot be split" in w]
 
     assert warning.endswith("the ranks recorded different participants, kinds, sizes, counts or order")
+
+
+def test_a_trace_without_marks_that_ends_on_another_thread_says_that_its_end_does_not_move(tmp_path: Path) -> None:
+    ends_on_main = TraceFile().op("aten::mm", 0, 300).op("aten::add", 310, 800).op("aten::mul", 50, 950, tid=2)
+    ends_elsewhere = TraceFile().op("aten::mm", 0, 300).op("aten::add", 310, 10).op("aten::mul", 50, 950, tid=2)
+
+    said = [any("no step marks" in w for w in graph_of(tmp_path, t).warnings) for t in (ends_on_main, ends_elsewhere)]
+
+    assert said == [False, True]

@@ -3,9 +3,8 @@
     host     |launch 1025 ··············|launch 1026 ··········|      each returns when one more piece of work has ended
     stream       |--- 1 ---|--- 2 ---|--- 3 ---|                      so many are in the queue at most: its depth
 
-A host that runs far ahead of its device ends up here (CUDA holds 1,024 launches a stream by default), and is as fast as the
-device from then on. The trace names neither the queue nor its depth. They show by launch calls that last many times as long
-as usual and that return, nearly all of them, when the same number of launches is outstanding.
+A host that runs far ahead of its device ends up here, and is as fast as the device from then on. The trace names neither the
+queue nor its depth. They show by launch calls that last many times as long as usual and that return, nearly all of them, when the same number of launches is outstanding.
 """
 
 import re
