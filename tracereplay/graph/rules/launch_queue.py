@@ -4,7 +4,8 @@
     stream       |--- 1 ---|--- 2 ---|--- 3 ---|                      so many are in the queue at most: its depth
 
 A host that runs far ahead of its device ends up here, and is as fast as the device from then on. The trace names neither the
-queue nor its depth. They show by launch calls that last many times as long as usual and that return, nearly all of them, when the same number of launches is outstanding.
+queue nor its depth. They show by launch calls that last many times as long as usual and that return, nearly all of them,
+when the same number of launches is outstanding.
 """
 
 import re
