@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from tracereplay import __version__
 from tracereplay.collectors.host import read_clock, read_host
 from tracereplay.collectors.job import DlrmJob
-from tracereplay.collectors.order import trace_name
+from tracereplay.collectors.order import WorkerOrder, trace_name
 from tracereplay.manifest import Manifest, RankRecord, WorkloadValue
 
 
-def describe(job: DlrmJob, host: str, pids: dict[int, int], torch_version: str) -> Manifest:
-    """The manifest of a run on this machine whose rank r had the process id ``pids[r]``."""
+def describe(order: WorkerOrder, pids: dict[int, int], torch_version: str) -> Manifest:
+    """The manifest of a run of ``order`` on this machine whose rank r had the process id ``pids[r]``."""
+    job, host = order.job, order.host
     numbers = tuple(range(job.warmup_steps, job.warmup_steps + job.steps))
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -32,6 +33,8 @@ def describe(job: DlrmJob, host: str, pids: dict[int, int], torch_version: str) 
             "with_stack": False,
             "profile_memory": False,
             "warmup_steps": job.warmup_steps,
+            "threads_per_rank": order.threads,
+            "bound_to_cores": bool(order.cores),
         },
     )
 

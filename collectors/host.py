@@ -23,8 +23,19 @@ def read_host(name: str | None = None) -> HostRecord:
 
 
 def usable_cores() -> int:
-    """The cores that this process may run on."""
+    """How many cores this process may run on."""
     return len(os.sched_getaffinity(0))
+
+
+def share_cores(ranks: int) -> tuple[tuple[int, ...], ...]:
+    """The cores of each rank, equally many and none twice; empty where there are fewer cores than ranks.
+
+    A rank that keeps to its own cores is not moved onto another's, so that its times are its own work's. Launchers of
+    production jobs bind ranks in the same way (torchrun's ``--numa-binding``, ``numactl`` in the DLRM benchmarks).
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    each = len(usable) // ranks
+    return tuple(tuple(usable[rank * each : (rank + 1) * each]) for rank in range(ranks)) if each else ()
 
 
 def read_clock() -> str:

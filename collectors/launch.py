@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from tracereplay.collectors.describe import describe
-from tracereplay.collectors.host import usable_cores
+from tracereplay.collectors.host import share_cores
 from tracereplay.collectors.job import DlrmJob
 from tracereplay.collectors.order import WorkerOrder, trace_name, write_order
 from tracereplay.collectors.processes import follow, running
@@ -69,7 +69,7 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
             partial=str(Path(partial).absolute()),
             rendezvous=str(Path(scratch) / "rendezvous"),
             host=host,
-            threads=max(1, usable_cores() // job.ranks),
+            cores=share_cores(job.ranks),
             launcher_pid=os.getpid(),
         )
         order_file = Path(scratch) / "order.json"
@@ -78,7 +78,7 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
             messages = follow(workers, on_message)
             warnings = tuple(f"rank {worker.rank}: {line}" for worker in workers for line in worker.tail)
     pids = {message.rank: message.pid for message in messages if message.kind is Kind.READY}
-    manifest = describe(job, host, pids, torch_version)
+    manifest = describe(order, pids, torch_version)
     write_manifest(manifest, request.folder / FILE_NAME)
     return Recording(
         folder=request.folder,

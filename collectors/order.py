@@ -9,15 +9,23 @@ from tracereplay.collectors.job import DlrmJob
 
 @dataclass(frozen=True, slots=True)
 class WorkerOrder:
-    """What all ranks are told; ``rendezvous`` is a file that does not exist yet, ``partial`` a folder in ``folder``."""
+    """What all ranks are told; ``rendezvous`` is a file that does not exist yet, ``partial`` a folder in ``folder``.
+
+    ``cores`` holds the cores that each rank binds itself to; empty: ranks run where the operating system puts them.
+    """
 
     job: DlrmJob
     folder: str
     partial: str
     rendezvous: str
     host: str
-    threads: int
+    cores: tuple[tuple[int, ...], ...]
     launcher_pid: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of each rank's operators: one for each of its cores."""
+        return len(self.cores[0]) if self.cores else 1
 
     def trace_of(self, rank: int) -> Path:
         """Where the trace of ``rank`` goes."""
@@ -38,4 +46,5 @@ def write_order(order: WorkerOrder, path: Path) -> None:
 def read_order(path: Path) -> WorkerOrder:
     """The order that ``write_order`` wrote."""
     raw = json.loads(path.read_text())
-    return WorkerOrder(**raw | {"job": DlrmJob.from_json(raw["job"])})
+    cores = tuple(tuple(of_rank) for of_rank in raw["cores"])
+    return WorkerOrder(**raw | {"job": DlrmJob.from_json(raw["job"]), "cores": cores})

@@ -32,6 +32,8 @@ def main(arguments: list[str]) -> None:
     order, rank = read_order(Path(order_file)), int(rank_text)
     _die_with_the_launcher(order.launcher_pid)
     _tell_failures(rank)
+    if order.cores:
+        os.sched_setaffinity(0, order.cores[rank])
     torch.set_num_threads(order.threads)
     dist.init_process_group(
         "gloo",

@@ -1,9 +1,11 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tracereplay.collectors.host import share_cores
 from tracereplay.collectors.job import DlrmConfig, DlrmJob, SlowPeer
 from tracereplay.collectors.order import WorkerOrder, read_order, write_order
 from tracereplay.errors import UsageError
@@ -30,11 +32,24 @@ def test_only_the_slow_rank_is_delayed() -> None:
 
 def test_an_order_survives_its_file(tmp_path: Path) -> None:
     job = replace(JOB, slow_peer=SlowPeer(rank=0, delay_ms=1.5))
-    order = WorkerOrder(job, "out", "out/.partial", "store", "node0", threads=2, launcher_pid=17)
+    order = WorkerOrder(job, "out", "out/.partial", "store", "node0", cores=((0, 1), (2, 3)), launcher_pid=17)
 
     write_order(order, tmp_path / "order.json")
 
     assert read_order(tmp_path / "order.json") == order
+    assert order.threads == 2
+
+
+def test_ranks_that_share_cores_run_one_thread_each() -> None:
+    assert WorkerOrder(JOB, "out", "out/.partial", "store", "node0", cores=(), launcher_pid=17).threads == 1
+
+
+def test_each_rank_has_equally_many_cores_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {7, 2, 3, 5, 4})
+
+    assert share_cores(2) == ((2, 3), (4, 5))
+    assert share_cores(5) == ((2,), (3,), (4,), (5,), (7,))
+    assert share_cores(6) == ()
 
 
 @pytest.mark.parametrize(

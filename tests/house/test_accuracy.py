@@ -187,7 +187,7 @@ def test_without_a_corpus_the_samples_are_measured(tmp_path: Path, monkeypatch: 
     assert accuracy.run(["--output", str(output), "--seeds", "0"]) == 0
 
     text = output.read_text()
-    assert "| *dlrm_2rank* | 2 | 6 | 23,808 |" in text
+    assert "| *dlrm_2rank* | 2 | 6 | 23,832 |" in text
     assert "| *dlrm_2rank_slow_peer* | 2 | 4 | 15,872 |" in text
     assert "A run predicted from another run" not in text
     assert text.endswith("HTA not run.\n")
