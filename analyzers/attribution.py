@@ -182,8 +182,10 @@ def _span_of(graph: DependencyGraph, step: StepTime) -> StepSpan:
 def _last_node(graph: DependencyGraph, schedule: Schedule, longest: StepTime) -> int | None:
     """The task that starts where a step ends, or the work that drained last if that ends later; None where neither is."""
     span = _span_of(graph, longest)
-    if span.first_node >= 0 and schedule.start_ns[span.last_node + 1] >= longest.end_ns:
-        return span.last_node + 1
+    closing = [span.last_node + 1, *span.other_ends] if span.first_node >= 0 else []
+    ended = [node for node in closing if schedule.start_ns[node] >= longest.end_ns]
+    if ended:
+        return ended[0]
     index = [s.number for s in graph.steps if s.rank == longest.rank].index(longest.number)
     nodes = graph.nodes
     mine = np.flatnonzero((nodes.rank == longest.rank) & (nodes.step == index) & (nodes.kind != NodeKind.HOST))

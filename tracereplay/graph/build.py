@@ -259,8 +259,14 @@ def _spans(draft: RankDraft) -> list[StepSpan]:
         drain = int(work.end_ns[mine].max()) if mine.any() else None
         carried = _carried_in(draft, enqueued_in < number, step)
         first, last = _borders(thread, step.start_ns, step.end_ns, draft)
-        spans.append(StepSpan(draft.index, step.number, first, last, step.start_ns, step.end_ns, drain, carried))
+        others = () if draft.marks.marked else _other_ends(draft)
+        spans.append(StepSpan(draft.index, step.number, first, last, step.start_ns, step.end_ns, drain, carried, others))
     return spans
+
+
+def _other_ends(draft: RankDraft) -> tuple[int, ...]:
+    """The node with which each host thread but the main one ends."""
+    return tuple(t.first_node + t.node_count - 1 for n, t in enumerate(draft.threads) if n != draft.main)
 
 
 def _carried_in(draft: RankDraft, earlier: npt.NDArray[np.bool_], step: Step) -> int:
@@ -330,13 +336,6 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     if overlapping:
         files = ", ".join(Path(d.table.path).name for d in overlapping[:4])
         warnings.append(f"steps overlap in {files}: a step is replayed up to where the next one begins on its thread")
-    elsewhere = [d for d in parts.drafts if _ends_elsewhere(d)]
-    if elsewhere:
-        files = ", ".join(Path(d.table.path).name for d in elsewhere[:4])
-        warnings.append(
-            f"no step marks in {files}, and another thread than the one with most events ends last: the end of the step does "
-            "not move with that thread; record with torch.profiler.schedule"
-        )
     numbers = [{s.number for s in d.marks.whole} for d in parts.drafts]
     every, common = numbers[0].union(*numbers[1:]), numbers[0].intersection(*numbers[1:])
     some = sorted(every - common)
@@ -345,16 +344,6 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     if (len(job.ranks) > 1 or job.ranks_missing) and all(job.host_of(rank) is None for rank in _everybody(job)):
         warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")
     return tuple(warnings)
-
-
-def _ends_elsewhere(draft: RankDraft) -> bool:
-    """True for a trace without marks whose last host event is on another thread than the one that its step is read from."""
-    if draft.marks.marked or draft.main < 0:
-        return False
-    ts, dur = draft.table.column("ts_ns"), draft.table.column("dur_ns")
-    rows = [thread.rows[thread.rows >= 0] for thread in draft.threads]
-    last = [int((ts[own] + dur[own]).max(initial=draft.low_ns)) for own in rows]
-    return last[draft.main] < max(last)
 
 
 def _is_of_some(collective: Collective, ranks: int) -> bool:

@@ -60,8 +60,8 @@ def lay_out(index: int, table: EventTable, first_node: int, steps: frozenset[int
     main = _main_thread(table, hosts, marks)
     device = _device_work(table, low, high)
     cuts = _merged(autograd.cut_points(table, list(hosts.values()), main), _late_launches(table, list(hosts), device))
-    # Without marks nothing says that the host stayed in the step after its last event while device work went on.
-    main_high = high if marks.marked else _last_end(table, hosts, high)
+    # Without marks nothing says that a thread stayed in the step after its last event, while others or the device went on.
+    main_high = high if marks.marked or main < 0 else _last_end(table, list(hosts.values())[main], high)
     plan = _TilingPlan(hosts, main, cuts, low, high, main_high)
     threads, next_node = _tile_threads(table, plan, first_node)
     queued = _concat([device, _host_work(table, [spans[k] for k in communication])])
@@ -111,10 +111,9 @@ def _main_thread(table: EventTable, hosts: dict[tuple[int, int], Int64s], marks:
     return int(np.argmax([rows.size for rows in hosts.values()])) if keys else -1
 
 
-def _last_end(table: EventTable, hosts: dict[tuple[int, int], Int64s], high: int) -> int:
-    """When the last host event ends, at most ``high``."""
-    rows = np.concatenate(list(hosts.values())) if hosts else np.empty(0, np.int64)
-    return min(high, int((table.column("ts_ns")[rows] + table.column("dur_ns")[rows]).max(initial=0))) if rows.size else high
+def _last_end(table: EventTable, rows: Int64s, high: int) -> int:
+    """When the last of a thread's events ends, at most ``high``."""
+    return min(high, int((table.column("ts_ns")[rows] + table.column("dur_ns")[rows]).max()))
 
 
 def _merged(one: dict[int, list[int]], other: dict[int, list[int]]) -> dict[int, list[int]]:

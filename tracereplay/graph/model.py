@@ -71,6 +71,7 @@ class StepSpan:
     """One step of one rank: the node with which it begins, the node before its end (the next one starts where the step
     ends, a wait in between belongs to it), recorded times.
 
+    ``other_ends`` are the nodes with which other host threads end: without marks the step lasts until every thread has.
     ``drain_ns`` is when the work that the step enqueued had ended (None without such work); ``carry_in_ns`` the device
     time of earlier work that runs into the step.
     """
@@ -83,6 +84,7 @@ class StepSpan:
     end_ns: int
     drain_ns: int | None
     carry_in_ns: int
+    other_ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

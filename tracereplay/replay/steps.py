@@ -58,7 +58,8 @@ class StepReader:
     One entry a span of ``graph.steps``: ``first`` and ``after`` are the nodes with which it begins and the next one
     begins (-1 on ranks without host events), ``recorded_start_ns`` and ``recorded_end_ns`` its mark, ``late_ns`` by how
     much its recorded work outlasted the mark (-1 where the work does not end the step). ``work`` are the nodes of queue
-    work ordered by span, ``work_first`` where each span's begin among them, ``working`` the spans that have any.
+    work ordered by span, ``work_first`` where each span's begin among them, ``working`` the spans that have any; ``other``
+    are the nodes with which other threads end, ``other_span`` their spans.
     """
 
     first: Int64s
@@ -69,10 +70,13 @@ class StepReader:
     work: Int64s
     work_first: Int64s
     working: Int64s
+    other: Int64s
+    other_span: Int64s
 
     def read(self, schedule: Schedule) -> "StepBounds":
         """The steps of one schedule. A step ends at its mark or, where its recorded work had drained by then (within 1 %
-        of the step), when its work has drained; on a rank without host events when its work has.
+        of the step), when its work has drained; on a rank without host events when its work has. Without marks it lasts
+        until every host thread has ended, too.
         """
         drain = np.full(self.first.size, NO_DRAIN, np.int64)
         if self.work.size:
@@ -82,6 +86,7 @@ class StepReader:
         start[on_host] = schedule.start_ns[self.first[on_host]]
         end = np.where(drained, drain, self.recorded_end_ns)
         end[on_host] = schedule.start_ns[self.after[on_host]]
+        np.maximum.at(end, self.other_span, schedule.start_ns[self.other])
         by_work = on_host & drained & (self.late_ns >= 0)
         end[by_work] = np.maximum(end[by_work], drain[by_work] - self.late_ns[by_work])
         return StepBounds(start, end, drain)
@@ -111,6 +116,8 @@ def step_reader(graph: DependencyGraph) -> StepReader:
         work=work,
         work_first=work_first.astype(np.int64),
         working=working.astype(np.int64),
+        other=_ints([node for s in spans for node in s.other_ends]),
+        other_span=_ints([position for position, s in enumerate(spans) for _ in s.other_ends]),
     )
 
 

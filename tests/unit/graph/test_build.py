@@ -7,10 +7,14 @@ import pytest
 from tests.fakes.jobs import graph_of, job_of
 from tests.fakes.kineto import TraceFile
 from tests.fakes.labels import tasks_of
+from tracereplay.analyzers.attribution import attribute
 from tracereplay.errors import TraceError
 from tracereplay.graph.build import build_graph
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import NO_RELEASE, DependencyGraph
+from tracereplay.replay.engine import replay
+from tracereplay.replay.steps import step_times
+from tracereplay.replay.whatif import apply, parse_scale
 from tracereplay.trace.classify import WorkClass
 
 LAUNCH = "cudaLaunchKernel"
@@ -227,10 +231,17 @@ def test_without_a_missing_rank_nobody_is_told_to_add_one(tmp_path: Path) -> Non
     assert warning.endswith("the ranks recorded different participants, kinds, sizes, counts or order")
 
 
-def test_a_trace_without_marks_that_ends_on_another_thread_says_that_its_end_does_not_move(tmp_path: Path) -> None:
-    ends_on_main = TraceFile().op("aten::mm", 0, 300).op("aten::add", 310, 800).op("aten::mul", 50, 950, tid=2)
-    ends_elsewhere = TraceFile().op("aten::mm", 0, 300).op("aten::add", 310, 10).op("aten::mul", 50, 950, tid=2)
+def test_without_marks_the_step_lasts_until_every_thread_has_ended(tmp_path: Path) -> None:
+    """Main ends at 320, thread 2 runs 50 to 1000: the step ends with it, then with main once thread 2 is fast enough."""
+    trace = TraceFile().op("aten::mm", 0, 300).op("aten::add", 310, 10).op("aten::mul", 50, 950, tid=2)
+    graph = graph_of(tmp_path, trace)
 
-    said = [any("no step marks" in w for w in graph_of(tmp_path, t).warnings) for t in (ends_on_main, ends_elsewhere)]
+    def step_ns(scale: str) -> int:
+        return step_times(graph, replay(graph, apply(graph, [parse_scale(scale)]).timing))[0].dur_ns
 
-    assert said == [False, True]
+    assert step_ns("op:aten::mul=1x") == 1_000_000
+    assert step_ns("op:aten::mul=0.5x") == 525_000
+    assert step_ns("op:aten::mul=0.1x") == 320_000
+    assert step_ns("op:aten::mm=0.5x") == 1_000_000
+    assert attribute(graph).parts[0].ns == 950_000
+    assert attribute(graph).sum_ns == 1_000_000
