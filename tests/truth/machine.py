@@ -210,8 +210,15 @@ class Machine:
 
     def _do_graph(self, rank: _Rank, thread: str, do: Do) -> Thread:
         """One call that launches all kernels of its body, each on its own stream; ``key`` names a kernel's event, and that of
-        an ``await`` in the body the event that the next kernel of that stream waits for.
+        an ``await`` in the body the event that the next kernel of that stream waits for. The graph belongs to the stream of
+        its first kernel: all of it waits for what that holds, and what comes there later waits for all of it.
         """
+        origin, last = do.body[0].stream, {piece.stream: piece for piece in do.body if piece.what != "await"}
+        before = Signal()
+        self._enqueue(rank, origin, _Item(Do("record"), self.now, signal=before))
+        for stream in last:
+            if stream != origin:
+                self._enqueue(rank, stream, _Item(Do("await", noise=do.noise), self.now, signal=before))
         call = self._call(rank, thread, "cudaGraphLaunch")
         for piece in do.body:
             if piece.what == "await":
@@ -219,6 +226,9 @@ class Machine:
             else:
                 self._enqueue(rank, piece.stream, _Item(piece, self.now, call=call))
                 self._enqueue(rank, piece.stream, _Item(Do("record"), self.now, signal=rank.signals[piece.key]))
+        for stream, piece in last.items():
+            if stream != origin:
+                self._enqueue(rank, origin, _Item(Do("await", noise=piece.noise), self.now, signal=rank.signals[piece.key]))
         yield do.cost_ns
         self._done(rank, thread, call)
 

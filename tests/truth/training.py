@@ -118,7 +118,7 @@ class _Draw:
         if features.pipeline:
             self.groups |= {f"p{r}": (r, r + 1) for r in range(self.ranks - 1)}
         kinds = ["linear", "linear", "lookup", "exchange", "item"]
-        kinds += ["side"] * features.sides + ["multi"] * features.multi_wait + ["graph"] * features.graphs
+        kinds += ["side"] * features.sides + ["multi"] * features.multi_wait + ["graph", "leaf"] * features.graphs
         kinds += ["tensor"] * features.groups + ["pipe"] * features.pipeline
         self.forward = [*kinds, *self.rng.choices([*kinds, "free", "stream_sync"], k=self.rng.randrange(3, 7))]
         self.rng.shuffle(self.forward)
@@ -283,6 +283,14 @@ class _Rank:
         nodes.append(Do("await", key=ends[0], stream=COMPUTE, noise=self.rng.random()))
         nodes += [self._graph_node(ELEMENTWISE, COMPUTE, self._event(f"n{i}")) for i in range(4)]
         return [self._op("my::graphed", self._host(), self._do("graph", body=tuple(nodes)), self._work(1_000))]
+
+    def _leaf(self) -> list[Do]:
+        """A graph with a branch that nothing in it waits for: only what comes behind the graph does."""
+        start, leaf = self._event("fork"), self._event("leaf")
+        nodes = [self._graph_node(GEMM, COMPUTE, start), Do("await", key=start, stream=SIDE, noise=self.rng.random())]
+        nodes += [self._graph_node(ELEMENTWISE, SIDE, leaf), self._graph_node(GEMM, COMPUTE, self._event("end"))]
+        graph = self._op("my::graphed", self._host(), self._do("graph", body=tuple(nodes)), self._work(1_000))
+        return [graph, self._simple("aten::add", ELEMENTWISE)]
 
     def _graph_node(self, name: str, stream: int, key: tuple[int, int, str]) -> Do:
         kernel = self._kernel(name, stream)

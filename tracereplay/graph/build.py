@@ -24,6 +24,7 @@ from tracereplay.graph.rules.autograd import autograd
 from tracereplay.graph.rules.collective import join_collectives
 from tracereplay.graph.rules.device_wait import device_wait
 from tracereplay.graph.rules.event_wait import event_wait
+from tracereplay.graph.rules.graph_end import graph_end
 from tracereplay.graph.rules.host_collective import host_collective
 from tracereplay.graph.rules.launch import launch
 from tracereplay.graph.rules.launch_queue import launch_queue
@@ -43,6 +44,7 @@ RANK_RULES: tuple[Callable[[RankDraft], Found], ...] = (
     launch,
     stream_order,
     event_wait,
+    graph_end,
     sync,
     launch_queue,
     autograd,

@@ -51,6 +51,7 @@ class Why(IntEnum):
     COLLECTIVE = 11
     MESSAGE = 12
     FULL_QUEUE = 13
+    GRAPH_END = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +150,11 @@ REASONS = (
         "a launch waits for room where the queue of launched work is full",
         "launch calls of unusual length that nearly all return at one number of outstanding launches",
         "rules/launch_queue.py",
+    ),
+    Reason(
+        EdgeKind.EVENT_WAIT,
+        "work behind a graph waits for all of the graph, a graph on several streams for all that its stream held before",
+        "the stream on which the graphs of a thread begin, unless one start contradicts it (slack)",
+        "rules/graph_end.py",
     ),
 )

@@ -1,7 +1,7 @@
 """Device work in the order in which it was enqueued: in, a rank's draft; out, queues that answer what an event stands for.
 
-An event recorded on a stream stands for all that was enqueued there before: the stream's last work by then and, where the
-stream was made to wait since, what that wait was for.
+An event recorded on a stream stands for all that was enqueued there before: the stream's last work by then (where that ends
+a graph, the ends of all its streams) and, where the stream was made to wait since, what that wait was for.
 """
 
 from collections import defaultdict
@@ -12,6 +12,7 @@ import numpy as np
 
 from tracereplay.graph.current_device import device_around
 from tracereplay.graph.draft import RankDraft
+from tracereplay.graph.graph_launches import GraphLaunches, graph_launches
 from tracereplay.trace.sync_rows import STREAM_WAIT, SyncRow, sync_rows
 from tracereplay.trace.times import Int64s
 
@@ -110,6 +111,7 @@ class Queues:
     _waits: dict[int, _Waits]
     _by_number: dict[int, Queue]
     _lone: _Lone
+    _graphs: GraphLaunches
 
     def behind(self, queue: Queue, time_ns: int) -> set[int]:
         """The work that an event recorded on a queue at a time stands for; empty where nothing was enqueued by then."""
@@ -123,7 +125,8 @@ class Queues:
             seen.add((where.number, until))
             count = where.count_before(until)
             if count:
-                found.add(int(where.work[count - 1]))
+                last = int(where.work[count - 1])
+                found |= {last, *self._graphs.others.get(last, ())}
             waits = self._waits.get(where.number)
             if waits is not None:
                 since = int(where.enqueued_ns[count - 1]) if count else -1
@@ -181,6 +184,7 @@ def _device_queues(draft: RankDraft) -> Queues:
         _recorded_waits(draft, of_stream),
         {q.number: q for q in queues},
         _Lone(pieces, devices[work.row[pieces]], enqueued[pieces]),
+        graph_launches(draft),
     )
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from tracereplay.graph.chance import coincidence
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, Found, concat_edges, found, make_edges
+from tracereplay.graph.graph_launches import graph_launches
 from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.queues import Queues, device_queues
 from tracereplay.graph.readiness import Readiness, readiness
@@ -66,17 +67,19 @@ def event_wait(draft: RankDraft) -> Found:
     awaited, filled = _shown_by_timing(draft, queues, ready, calls)
     shown = awaited | filled
     taken = {consumer for _, consumer in recorded}
+    graphs = graph_launches(draft)
+    known = set(recorded) | graphs.pairs
     guessed: set[tuple[int, int]] = set()
     refuted = 0
     for program in _programs(draft):
         good, bad = _by_program_order(draft, program, calls, shown | set(recorded))
         guessed |= {pair for pair in good if pair[1] not in taken}
         refuted += bad
-    inferred = sorted((awaited | guessed) - set(recorded))
+    inferred = sorted(graphs.with_others(awaited | guessed, draft) - known)
     parts = [
         _edges(draft, Why.EVENT_WAIT, Basis.RECORDED, recorded),
         _edges(draft, Why.EVENT_WAIT, Basis.INFERRED, inferred),
-        _edges(draft, Why.FULL_DEVICE, Basis.INFERRED, sorted(filled - set(recorded) - set(inferred))),
+        _edges(draft, Why.FULL_DEVICE, Basis.INFERRED, sorted(filled - known - set(inferred))),
     ]
     return found(concat_edges(parts), refuted=refuted)
 

@@ -23,6 +23,7 @@ from tracereplay.graph.blocking_calls import BLOCKING_CALL, DEVICE_CALL, EVENT_C
 from tracereplay.graph.current_device import device_around
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Edges, Found, found, make_edges
+from tracereplay.graph.graph_launches import graph_launches
 from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.queues import Queues, device_queues, event_queue
 from tracereplay.graph.wake_up import wake_up_ns
@@ -108,6 +109,7 @@ class _Index:
 
     def __init__(self, draft: RankDraft, queues: Queues, wake_ns: int, end_ns: list[int]) -> None:
         self.draft, self.queues, self.wake_ns, self.end_ns = draft, queues, wake_ns, end_ns
+        self.graphs = graph_launches(draft)
         thread, position = draft.work.call_thread, draft.work.call_position
         order = np.lexsort((position, thread))
         bounds = np.searchsorted(thread[order], np.arange(len(draft.threads) + 1))
@@ -132,9 +134,9 @@ class _Index:
             records = self._records[call.number]
             count = bisect_left(records, call.position)
             until = records[count - 1] if count else until
-        positions = self._launched_at[call.number]
+        positions, launched = self._launched_at[call.number], self._launched[call.number]
         count = bisect_left(positions, until)
-        return [self._launched[call.number][bisect_left(positions, positions[count - 1])]] if count else []
+        return list(self.graphs.ends.get(launched[count - 1], (launched[count - 1],))) if count else []
 
 
 def _blocks(call: _Call) -> bool:
@@ -197,7 +199,8 @@ def _inferred(index: _Index, call: _Call) -> list[int]:
         latest = max(inside, key=lambda w: end_ns[w], default=None)
         return [latest] if latest is not None and _ends_with(call, end_ns[latest]) else []
     if inside:
-        return [min(inside, key=lambda w: (abs(call.end_ns - end_ns[w] - index.wake_ns), -end_ns[w]))]
+        shown = min(inside, key=lambda w: (abs(call.end_ns - end_ns[w] - index.wake_ns), -end_ns[w]))
+        return list(index.graphs.ends.get(shown, (shown,)))
     return [w for w in index.last_launched(call) if end_ns[w] <= call.start_ns]
 
 
