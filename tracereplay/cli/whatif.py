@@ -76,14 +76,15 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
 
     changes = [parse_scale(one) for one in scale or []]
     changes += [setting_change(setting) for one in set_ or [] for setting in parse_setting(one)]
-    job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
+    job, graph = load_graph(wanted)
     prediction = predict(graph, changes, stragglers=ideal is None)
     warnings = [*graph.warnings, *notes(prediction)]
     if trace_out is not None and prediction.interval is not None:
         raise UsageError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
     if trace_out is not None:
         idealised = None if ideal is None else without_stragglers(graph).timing
-        warnings += write_traces(graph, replay(graph, apply(graph, changes, idealised).timing), trace_out)
+        warnings += write_traces(graph, replay(graph, apply(graph, changes, idealised).timing), trace_out, wanted)
     if as_json:
         write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction)), output)
     else:
