@@ -252,5 +252,5 @@ def _unmodelled(graph: DependencyGraph, changes: list[Change]) -> Unmodelled:
         return Unmodelled(0, 0.0, ())
     unknown = np.flatnonzero(device & (nodes.work_class == WorkClass.OTHER))
     work_ns = int(nodes.dur_ns[unknown].sum())
-    names = sorted({graph.name(int(n)) for n in unknown})[:10]
+    names = sorted({graph.name_of(int(n)) for n in unknown})[:10]
     return Unmodelled(work_ns, work_ns / total if total else 0.0, tuple(names))

@@ -117,7 +117,7 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
         rank_numbers=tuple(t.rank for t in job.ranks),
         nodes=nodes,
         edges=graph_edges,
-        order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
+        replay_order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
         steps=tuple(span for draft in parts.drafts for span in _spans(draft)),
         collectives=parts.collectives,
         coverage=_coverage(parts, edges, pinned, faults, counts),
