@@ -12,6 +12,7 @@ from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.replay.engine import recorded_timing, replay
 from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
+from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.whatif import Change, Moved, Scenario, apply
 from tracereplay.trace.classify import WorkClass
@@ -93,16 +94,22 @@ def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool =
     collectives that cannot be split, or to when ranks come to them, gives an interval instead of a number; the latter a number
     where it is the same however long the missing ranks are waited for.
     """
+    return predict_in_full(graph, changes, stragglers=stragglers)[0]
+
+
+def predict_in_full(graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True) -> tuple[Prediction, Schedule]:
+    """The same with the schedule under the changes; where the answer is an interval, that of one reading."""
     before = step_times(graph, replay(graph))
     baseline = summarise(graph, before)
     ideal = None if stragglers else without_stragglers(graph)
     scenario = apply(graph, changes, ideal.timing if ideal else None)
-    after = step_times(graph, replay(graph, scenario.timing))
+    schedule = replay(graph, scenario.timing)
+    after = step_times(graph, schedule)
     predicted = summarise(graph, after)
     others = _other_steps(graph, scenario, after)
     interval = _hull([predicted.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
     known = interval is None
-    return Prediction(
+    prediction = Prediction(
         baseline_ns=baseline.mean_ns,
         predicted_ns=predicted.mean_ns if known else None,
         speedup=baseline.mean_ns / predicted.mean_ns if known and predicted.mean_ns else None,
@@ -122,6 +129,7 @@ def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool =
         unsure=_unsure(graph, scenario, ideal, sure=known),
         equalised=ideal.equalised if ideal else None,
     )
+    return prediction, schedule
 
 
 def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTime]) -> list[list[StepTime]]:

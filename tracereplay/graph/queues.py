@@ -12,7 +12,7 @@ import numpy as np
 
 from tracereplay.graph.current_device import device_around
 from tracereplay.graph.draft import RankDraft
-from tracereplay.trace.sync_rows import STREAM_WAIT, SyncRow, sync_rows
+from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_SYNC, STREAM_WAIT, SyncRow, sync_rows
 from tracereplay.trace.times import Int64s
 
 _NEVER_NS = np.iinfo(np.int64).max
@@ -239,6 +239,21 @@ def _wait(draft: RankDraft, row: SyncRow, of_stream: dict[tuple[int, int], Queue
         return None
     since_ns = int(draft.table.column("ts_ns")[row.call_row])
     return _Wait(waiting.number, since_ns, awaited.number, row.recorded_ns)
+
+
+def named_by(draft: RankDraft, row: SyncRow) -> list[int] | None:
+    """The work on streams that a row of the host's waits names as what its call waits for; None where it does not say."""
+    queues, called_ns = device_queues(draft), int(draft.table.column("ts_ns")[row.call_row])
+    if row.kind == CONTEXT_SYNC:
+        return queues.of_device(row.device, called_ns)
+    if row.kind == STREAM_SYNC:
+        queue = None if row.stream is None else queues.of_stream.get((row.device, row.stream))
+        return None if queue is None else sorted(queues.behind(queue, called_ns))
+    queue = event_queue(draft, row, queues.of_stream)
+    if queue is None or row.recorded_ns is None:
+        return None
+    # A call cannot wait for what is recorded after it has begun.
+    return sorted(queues.behind(queue, min(row.recorded_ns, called_ns)))
 
 
 def event_queue(draft: RankDraft, row: SyncRow, of_stream: dict[tuple[int, int], Queue]) -> Queue | None:

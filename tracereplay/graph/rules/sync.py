@@ -24,10 +24,10 @@ from tracereplay.graph.current_device import device_around
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Edges, Found, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
-from tracereplay.graph.queues import Open, Queues, device_queues, event_queue
+from tracereplay.graph.queues import Open, Queues, device_queues, named_by
 from tracereplay.graph.wake_up import wake_up_ns
 from tracereplay.trace.schema import Role
-from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_SYNC, STREAM_WAIT, SyncRow, sync_rows
+from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_WAIT, SyncRow, sync_rows
 
 _RECORD_CALL = re.compile(r"^(cuda|hip|cu)EventRecord")
 _SILENT_CALL = re.compile(
@@ -181,14 +181,9 @@ def _awaited(index: _Index, call: _Call, row: SyncRow | None) -> _Awaited:
 
 def _named(index: _Index, call: _Call, row: SyncRow) -> list[int] | None:
     """The work that a row of ``cuda_sync`` names; None where it does not say."""
-    queues = index.queues
     if row.kind == CONTEXT_SYNC:
         return _of_device(index, call, row.device)
-    if row.kind == STREAM_SYNC:
-        queue, until_ns = None if row.stream is None else queues.of_stream.get((row.device, row.stream)), call.start_ns
-        return None if queue is None else sorted(queues.behind(queue, until_ns))
-    queue = event_queue(index.draft, row, queues.of_stream)
-    return None if queue is None or row.recorded_ns is None else sorted(queues.behind(queue, row.recorded_ns))
+    return named_by(index.draft, row)
 
 
 def _inferred(index: _Index, call: _Call) -> list[int]:
