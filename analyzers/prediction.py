@@ -12,6 +12,7 @@ from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.replay.engine import recorded_timing, replay
 from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
+from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.whatif import Change, Moved, Scenario, apply
 from tracereplay.trace.classify import WorkClass
@@ -63,8 +64,9 @@ class Unmodelled:
 class Prediction:
     """The result of ``tracereplay whatif``; ``predicted_ns`` is None where only an interval can be given.
 
-    ``unsplit`` and ``unsplit_kept`` count collective records without a split that the changes touch and leave alone,
-    ``ranks_to_add`` would split the former, ``unsure`` are reasons why the truth may be another.
+    ``unsplit``, ``unsplit_moved`` and ``unsplit_kept`` count collective records without a split that the changes touch, to
+    which ranks come at another time alone, and that stay as recorded; ``ranks_to_add`` would split the former two, ``unsure``
+    are reasons why the truth may be another.
     """
 
     baseline_ns: int
@@ -80,6 +82,7 @@ class Prediction:
     assumed: tuple[str, ...]
     unmodelled: Unmodelled
     unsplit: int
+    unsplit_moved: int
     unsplit_kept: int
     ranks_to_add: tuple[int, ...]
     unsure: tuple[str, ...]
@@ -88,18 +91,25 @@ class Prediction:
 
 def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True) -> Prediction:
     """The job under the changes, without ``stragglers`` with every rank at the median of its work first. A change to
-    collectives that cannot be split gives an interval instead of a number.
+    collectives that cannot be split, or to when ranks come to them, gives an interval instead of a number; the latter a number
+    where it is the same however long the missing ranks are waited for.
     """
+    return predict_in_full(graph, changes, stragglers=stragglers)[0]
+
+
+def predict_in_full(graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True) -> tuple[Prediction, Schedule]:
+    """The same with the schedule under the changes; where the answer is an interval, that of one reading."""
     before = step_times(graph, replay(graph))
     baseline = summarise(graph, before)
     ideal = None if stragglers else without_stragglers(graph)
     scenario = apply(graph, changes, ideal.timing if ideal else None)
-    after = step_times(graph, replay(graph, scenario.timing))
+    schedule = replay(graph, scenario.timing)
+    after = step_times(graph, schedule)
     predicted = summarise(graph, after)
-    others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
+    others = _other_steps(graph, scenario, after)
     interval = _hull([predicted.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
     known = interval is None
-    return Prediction(
+    prediction = Prediction(
         baseline_ns=baseline.mean_ns,
         predicted_ns=predicted.mean_ns if known else None,
         speedup=baseline.mean_ns / predicted.mean_ns if known and predicted.mean_ns else None,
@@ -113,11 +123,20 @@ def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool =
         assumed=_assumed(graph, changes),
         unmodelled=_unmodelled(graph, changes),
         unsplit=scenario.unsplit_touched,
+        unsplit_moved=scenario.unsplit_moved,
         unsplit_kept=scenario.unsplit_kept,
         ranks_to_add=scenario.absent,
-        unsure=_unsure(graph, scenario),
+        unsure=_unsure(graph, scenario, ideal, sure=known),
         equalised=ideal.equalised if ideal else None,
     )
+    return prediction, schedule
+
+
+def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTime]) -> list[list[StepTime]]:
+    """The steps under the scenario's other readings; none where no collective is touched and all agree on every step."""
+    others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
+    alike = all([t.dur_ns for t in times] == [t.dur_ns for t in after] for times in others)
+    return [] if alike and not scenario.unsplit_touched else others
 
 
 def notes(prediction: Prediction) -> list[str]:
@@ -131,11 +150,20 @@ def notes(prediction: Prediction) -> list[str]:
             "earlier waits longer in it; the ranks' own mean steps move the other way"
         )
     if prediction.interval is not None:
-        lines.append(
-            f"{prediction.unsplit} collective records miss participants: the answer is an interval from none to all of their "
-            f"time being transfer; predicted_ns, speedup and steady_ns are null{_advice(prediction)}"
-        )
+        lines.append(f"{_why_interval(prediction)}; predicted_ns, speedup and steady_ns are null{_advice(prediction)}")
     return [*lines, *prediction.unsure]
+
+
+def _why_interval(p: Prediction) -> str:
+    if p.unsplit:
+        return (
+            f"{p.unsplit} collective records miss participants: the answer is an interval from none to all of their time being "
+            "transfer"
+        )
+    return (
+        f"{p.unsplit_moved} collective records miss participants, and these ranks come to them at another time: the answer is "
+        "an interval over when the missing ranks may come"
+    )
 
 
 def _advice(prediction: Prediction) -> str:
@@ -144,16 +172,22 @@ def _advice(prediction: Prediction) -> str:
     return "; add the other ranks of the job" if len(prediction.ranks) == 1 else ""
 
 
-def _unsure(graph: DependencyGraph, scenario: Scenario) -> tuple[str, ...]:
+def _unsure(graph: DependencyGraph, scenario: Scenario, ideal: Ideal | None, *, sure: bool) -> tuple[str, ...]:
     """What ranks that are not here may do to the answer and these files cannot tell."""
     reasons: list[str] = []
     if len(graph.tables) > 1 and not any(c.absent for c in graph.collectives):
         return ()
     others = set(scenario.moved) - {"collective_unsplit", *(c.name for c in graph.collectives)}
-    if scenario.unsplit_touched and others:
+    if others and ideal is None and not sure:
         reasons.append(
-            f"{', '.join(sorted(others))} may change on the ranks that are not here too, and with it how long these ranks wait "
-            "for them: the truth may lie outside the interval"
+            f"{', '.join(sorted(others))} may change on the ranks that are not here too, all that they do or nothing: they are "
+            "taken to have entered their first step no earlier than the ranks that are here"
+        )
+    absent = sorted({rank for c in graph.collectives for rank in c.absent})
+    if ideal is not None and absent:
+        reasons.append(
+            "the medians are those of the ranks that are here: with the others they may be other ones, and the truth may lie "
+            f"outside the answer; add ranks {listed(absent)}"
         )
     if scenario.unsplit_touched and _several_groups(graph):
         reasons.append(
@@ -252,5 +286,5 @@ def _unmodelled(graph: DependencyGraph, changes: list[Change]) -> Unmodelled:
         return Unmodelled(0, 0.0, ())
     unknown = np.flatnonzero(device & (nodes.work_class == WorkClass.OTHER))
     work_ns = int(nodes.dur_ns[unknown].sum())
-    names = sorted({graph.name(int(n)) for n in unknown})[:10]
+    names = sorted({graph.name_of(int(n)) for n in unknown})[:10]
     return Unmodelled(work_ns, work_ns / total if total else 0.0, tuple(names))

@@ -66,24 +66,22 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
         raise UsageError("nothing to change", hint="give --scale SELECTOR=FACTORx, --set KNOB=RATIOx or --ideal stragglers")
     if ideal is not None and ideal not in _IDEALS:
         raise UsageError(f"--ideal {ideal!r}: no such ideal", hint=f"ideals are {', '.join(_IDEALS)}")
-    from tracereplay.analyzers.prediction import notes, predict  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.analyzers.prediction import notes, predict_in_full  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
-    from tracereplay.replay.engine import replay  # noqa: PLC0415
-    from tracereplay.replay.ideal import without_stragglers  # noqa: PLC0415
-    from tracereplay.replay.whatif import apply, parse_scale, setting_change  # noqa: PLC0415
+    from tracereplay.replay.whatif import parse_scale, setting_change  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
     changes = [parse_scale(one) for one in scale or []]
     changes += [setting_change(setting) for one in set_ or [] for setting in parse_setting(one)]
-    job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
-    prediction = predict(graph, changes, stragglers=ideal is None)
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
+    job, graph = load_graph(wanted)
+    prediction, schedule = predict_in_full(graph, changes, stragglers=ideal is None)
     warnings = [*graph.warnings, *notes(prediction)]
     if trace_out is not None and prediction.interval is not None:
         raise UsageError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
     if trace_out is not None:
-        idealised = None if ideal is None else without_stragglers(graph).timing
-        warnings += write_traces(graph, replay(graph, apply(graph, changes, idealised).timing), trace_out)
+        warnings += write_traces(graph, schedule, trace_out, wanted)
     if as_json:
         write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction)), output)
     else:
