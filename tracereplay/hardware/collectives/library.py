@@ -68,7 +68,8 @@ SEND_LL_MOST: Final = 16_384
 @dataclass(frozen=True, slots=True)
 class Library:
     """What runs the collectives. ``generation``: of the accelerators; ``processor``: who made the host's; ``reduces``: the
-    scale-up switch reduces; ``relays``: sends pass an accelerator of the same node that is at the receiver's rail (PXN).
+    scale-up switch reduces; ``relays``: sends pass an accelerator of the same node that is at the receiver's rail (PXN);
+    ``whole_lines``: links keep 128 bytes together, as LL128 needs.
     ``ideal``: no latency but that of the links, no protocol, no limit; for what follows from a topology alone.
     """
 
@@ -76,13 +77,14 @@ class Library:
     processor: Literal["intel", "amd"] = "intel"
     reduces: bool = False
     relays: bool = True
+    whole_lines: bool = True
     ideal: bool = False
 
     def protocols(self, hardware: Hardware) -> tuple[Protocol, ...]:
-        """The protocols on offer; LL128 needs links that keep 128 bytes together, as between accelerators."""
+        """The protocols on offer over the worst hardware on the way; LL128 not over PCIe and the host."""
         if self.ideal:
             return ("Simple",)
-        return PROTOCOLS if hardware != "pci" else ("LL", "Simple")
+        return PROTOCOLS if hardware != "pci" and self.whole_lines else ("LL", "Simple")
 
     def base_ns(self, algorithm: str, protocol: Protocol) -> float:
         """Nanoseconds before the first step."""
