@@ -1,5 +1,7 @@
 """Many nodes joined by rails, racks and a spine, and the routes over them."""
 
+from pathlib import Path
+
 import networkx as nx
 import pytest
 
@@ -92,8 +94,9 @@ def test_a_latency_counts_once_from_interface_to_interface() -> None:
     platform = load_platform("grand-teton")
     latency = platform.topology().edges["nic0", "pcie-switch0"]["latency_ns"]
 
-    assert fabric_of(platform, 2).route(0, 8).wire_ns is not None
-    assert fabric_of(platform, 2).route(0, 8).wire_ns[0] == pytest.approx(latency)  # type: ignore[index] # just seen
+    wire_ns = fabric_of(platform, 2).route(0, 8).wire_ns
+    assert wire_ns is not None
+    assert wire_ns[0] == pytest.approx(latency)
 
 
 def test_an_oversubscribed_spine_is_what_an_all_to_all_waits_for() -> None:
@@ -130,7 +133,7 @@ def test_sockets_are_the_ends_where_there_are_no_accelerators() -> None:
 )
 def test_numbers_that_do_not_fit_are_refused(numbers: dict[str, int], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        load_platform("dgx-a100").topology(**numbers)  # type: ignore[arg-type] # one of them is no whole number
+        load_platform("dgx-a100").topology(**numbers)
 
 
 def test_nodes_without_interfaces_cannot_be_joined() -> None:
@@ -138,7 +141,7 @@ def test_nodes_without_interfaces_cannot_be_joined() -> None:
         load_platform("cpu-8s").topology(nodes=2)
 
 
-def test_a_host_link_of_unknown_rate_stops_what_passes_it(tmp_path) -> None:  # type: ignore[no-untyped-def] # pytest's fixture
+def test_a_host_link_of_unknown_rate_stops_what_passes_it(tmp_path: Path) -> None:
     with pytest.raises(HardwareError, match=r"zionex: host\.link\.bandwidth is unknown"):
         collective_time(fabric_of(load_platform("zionex"), 2), "all_reduce", 1, 16)
 

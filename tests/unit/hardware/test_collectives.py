@@ -1,5 +1,6 @@
 """Times of collectives that were worked out by hand: 4 devices, and 2 nodes of 2; a rate of 1 is a byte a nanosecond."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import networkx as nx
@@ -8,7 +9,7 @@ import pytest
 
 from tests.fakes.fabrics import fabric, full, nodes_of_two, ring, switched
 from tracereplay.errors import HardwareError, UsageError
-from tracereplay.hardware.collectives.fabric import fabric_of
+from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
 from tracereplay.hardware.collectives.library import TREE_AT_SIZE, Algorithm, Library, tree_at_size
 from tracereplay.hardware.collectives.model import collective_time, link_loads, uneven_all_to_all_time
 from tracereplay.hardware.collectives.schedules import Kind
@@ -269,7 +270,7 @@ def test_without_relays_what_has_no_link_goes_over_the_host() -> None:
         (lambda on: uneven_all_to_all_time(on, np.eye(4), 4, algorithm="tree"), "no tree all_to_all"),
     ],
 )
-def test_what_cannot_be_is_refused(call, says: str) -> None:  # type: ignore[no-untyped-def] # any of these calls
+def test_what_cannot_be_is_refused(call: Callable[[Fabric], object], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         call(fabric(full(4, 1)))
 

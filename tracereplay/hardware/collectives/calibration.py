@@ -101,7 +101,8 @@ def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took,
         raise UsageError(f"a transfer of {measured_ns} ns", hint="give a time of at least 0")
     before, after = collective_time(source, kind, size, ranks), collective_time(target, kind, size, ranks)
     if not before.time_ns:  # a single rank sends nothing, here or there
-        return Carried(*3 * [round(measured_ns)], round(measured_ns), 0, before, after)
+        same = round(measured_ns)
+        return Carried(same, same, same, same, 0, before, after)
     scale = measured_ns / before.time_ns
     latency, total = after.latency_ns * scale, after.time_ns * scale
     low, high = CARRIED_WITHIN if source is not target else (1.0, 1.0)
