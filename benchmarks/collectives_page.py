@@ -72,8 +72,10 @@ _CARRIED = """
 Every A100 time is carried over to H100 (`carry_over_collective`) and compared with the one measured there by the same version
 of NCCL. Beside it stands dividing by the ratio of link bandwidths, as a scaled trace does.
 
-{table} The carried times are too long, above all the small ones: H100 starts a collective faster than A100, and no field of
-the catalogue holds that.
+{table}
+The carried times are too long, above all the small ones: H100 starts a collective faster than its clock says. On this pair
+latencies happen to fall by as much as bandwidth rises, so that one ratio for everything does well; no data sheet says so of
+another pair, and on links of more bandwidth and the same latency it would be wrong for every small size.
 """
 
 _INTERVALS = """
@@ -95,8 +97,7 @@ of one size are averaged.
 
 _WHY_MISSED = """
 The line through the same two sizes misses {straight} of {tables} tables. Where the smallest size was itself measured too
-long, all latencies come out too long with it: two sizes have no third to show that. The switch that adds up (NVLS, all-reduce
-of 8 H100) is slower from 8 to 64 MiB than its constants say."""
+long, all latencies come out too long with it: two sizes have no third to show that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tracereplay.hardware.collectives.schedules import Kind
 # Measured over carried time, 5th percentile over NCCL's sizes from 64 KiB on, from A100 to H100 (`python -m
 # benchmarks.collectives`); its inverse for the other way, since nobody says which way a latency moves that the catalogue does
 # not hold.
-CARRIED_WITHIN: Final = (0.55, 1 / 0.55)
+CARRIED_WITHIN: Final = (0.65, 1 / 0.65)
 
 
 class Measured(NamedTuple):
