@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.fabrics import fabric, full, nodes_of_two, ring, switched
 from tracereplay.errors import HardwareError, UsageError
-from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
+from tracereplay.hardware.collectives.fabric import Fabric, fabric_of, scaled
 from tracereplay.hardware.collectives.library import TREE_AT_SIZE, Algorithm, Library, tree_at_size
 from tracereplay.hardware.collectives.model import collective_time, link_loads, uneven_all_to_all_time
 from tracereplay.hardware.collectives.schedules import Kind
@@ -160,6 +160,22 @@ def test_the_sum_of_a_message_and_of_its_links() -> None:
     assert [(link.name, link.bytes) for link in time.links] == [("accelerator3>accelerator1", 1000)]
     assert link_loads(time) == {"accelerator3>accelerator1": pytest.approx(500 / 510)}
     assert link_loads(time, share=0.99) == {}
+
+
+def test_a_fabric_with_other_rates() -> None:
+    platform = fabric_of(load_platform("dgx1-v100"), nodes=2)
+    before = collective_time(platform, "all_reduce", 1 << 20, 8)
+
+    faster = collective_time(scaled(platform, {"fabric.scale_up": 2}), "all_reduce", 1 << 20, 8, algorithm=before.algorithm)
+    nearer = collective_time(scaled(platform, {}, {"fabric.scale_up": 0.5}), "all_reduce", 448, 8)
+
+    assert (faster.latency_ns, faster.protocol) == (before.latency_ns, before.protocol)
+    assert faster.time_ns - faster.latency_ns == pytest.approx((before.time_ns - before.latency_ns) / 2, abs=1)
+    assert collective_time(platform, "all_reduce", 448, 8).latency_ns - nearer.latency_ns == 14 * 936 / 2
+    assert collective_time(scaled(platform, {"fabric.scale_out": 9}), "all_reduce", 1 << 20, 8) == before
+    for wrong in ({"fabric.sideways": 2.0}, {"fabric.scale_up": 0.0}):
+        with pytest.raises(UsageError, match=r"its levels are .*fabric\.scale_up"):
+            scaled(platform, wrong)
 
 
 def test_a_single_rank_has_nothing_to_do() -> None:
