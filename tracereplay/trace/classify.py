@@ -88,7 +88,7 @@ _KERNEL_RULES = (
             re.I,
         ),
     ),
-    (WorkClass.GEMM, re.compile(r"gemm|gemv|_?matmul|cutlass|cublas|Cijk_|xmma|wgmma|splitK|dot_kernel|nvjet", re.I)),
+    (WorkClass.GEMM, re.compile(r"(?<!fb)gemm|gemv|_?matmul|cutlass|cublas|Cijk_|xmma|wgmma|splitK|dot_kernel|nvjet", re.I)),
     (
         WorkClass.REDUCTION,
         re.compile(r"reduce|softmax|norm(?!al)|cudnn::bn_|batchnorm|scan|sort|DeviceScan|argmax|welford", re.I),
@@ -96,7 +96,7 @@ _KERNEL_RULES = (
     (
         WorkClass.ELEMENTWISE,
         re.compile(
-            r"elementwise|pointwise|foreach|multi_tensor|_kernel_cuda|triton_poi|dropout|index|gather|scatter|fill|rotary",
+            r"elementwise|pointwise|foreach|multi_tensor|_kernel_cuda|triton_poi|dropout|index|gather|scatter|fill|rotary|permute",
             re.I,
         ),
     ),

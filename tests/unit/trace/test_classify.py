@@ -33,6 +33,8 @@ ATEN = "void at::native::vectorized_elementwise_kernel<4, at::native::{}, at::de
         (ATEN.format("AddFunctor<float>"), WorkClass.ELEMENTWISE),
         ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<2>>", WorkClass.ELEMENTWISE),
         ("triton_poi_fused_relu_0", WorkClass.ELEMENTWISE),
+        ("void fbgemm_gpu::permute_2D_lengths_kernel<int>(int, int, int const*)", WorkClass.ELEMENTWISE),
+        ("void fbgemm_gpu::_offsets_range_cuda_kernel<long>(long, long)", WorkClass.OTHER),
         ("void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float>>", WorkClass.REDUCTION),
         ("void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, true, false>", WorkClass.REDUCTION),
         ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>", WorkClass.REDUCTION),
