@@ -12,7 +12,7 @@ import numpy as np
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.lags import residue_tail
 from tracereplay.graph.model import Collective, DependencyGraph, StepSpan
-from tracereplay.replay.engine import replay
+from tracereplay.replay.engine import Timing, replay
 from tracereplay.replay.schedule import RELEASED, Schedule
 from tracereplay.replay.steps import StepTime, step_times, summarise
 from tracereplay.replay.whatif import Change, apply
@@ -96,6 +96,19 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """One step number under some timing: its longest rank, the parts of its critical path, what twice as much of one resource
+    would save, largest saving first.
+    """
+
+    step: int
+    rank: int | None
+    step_ns: int
+    parts: tuple[Part, ...]
+    sensitivity: tuple[Sensitivity, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Attribution:
     """The result of ``tracereplay attribute`` for one step number; ``carry_in_ns`` is the device time of earlier work that
     runs into the step, as recorded.
@@ -150,14 +163,7 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
     mine = [t for t in times if t.number == chosen]
     longest = max(mine, key=lambda t: t.dur_ns)
     path = _path_of(graph, schedule)
-    last = _last_node(graph, schedule, longest)
-    pieces = [] if last is None else _walk(path, last, longest.start_ns, longest.end_ns)
-    if last is None and longest.dur_ns:
-        pieces = [_Piece("unexplained", longest.start_ns, longest.end_ns, -1)]
-    totals: Counter[str] = Counter()
-    for piece in pieces:
-        totals[piece.part] += piece.end_ns - piece.start_ns
-    parts = tuple(Part(n, totals[n], totals[n] / longest.dur_ns) for n in PART_NAMES if totals[n])
+    pieces, parts = _parts(path, longest)
     collectives = [c for c in graph.collectives if c.step == chosen]
     return Attribution(
         step=chosen,
@@ -171,8 +177,29 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
         collectives=_summarise_collectives(graph, collectives),
         path_ns=sum(p.end_ns - p.start_ns for p in pieces),
         by_class=_by_class(graph, pieces),
-        sensitivity=_sensitivities(graph, chosen, longest.dur_ns),
+        sensitivity=_sensitivities(graph, chosen, longest.dur_ns, None),
     )
+
+
+def bottleneck(graph: DependencyGraph, timing: Timing, number: int) -> Bottleneck:
+    """What a step's time is made of under a timing, and what would shorten it."""
+    schedule = replay(graph, timing)
+    longest = max((t for t in step_times(graph, schedule) if t.number == number), key=lambda t: t.dur_ns)
+    _, parts = _parts(_path_of(graph, schedule), longest)
+    sensitivity = _sensitivities(graph, number, longest.dur_ns, timing)
+    return Bottleneck(number, graph.rank_numbers[longest.rank], longest.dur_ns, parts, sensitivity)
+
+
+def _parts(path: _Path, longest: StepTime) -> tuple[list[_Piece], tuple[Part, ...]]:
+    """The pieces and the parts of the critical path of a rank's step."""
+    last = _last_node(path.graph, path.schedule, longest)
+    pieces = [] if last is None else _walk(path, last, longest.start_ns, longest.end_ns)
+    if last is None and longest.dur_ns:
+        pieces = [_Piece("unexplained", longest.start_ns, longest.end_ns, -1)]
+    totals: Counter[str] = Counter()
+    for piece in pieces:
+        totals[piece.part] += piece.end_ns - piece.start_ns
+    return pieces, tuple(Part(n, totals[n], totals[n] / longest.dur_ns) for n in PART_NAMES if totals[n])
 
 
 def _span_of(graph: DependencyGraph, step: StepTime) -> StepSpan:
@@ -335,7 +362,7 @@ def _row(graph: DependencyGraph, c: Collective) -> CollectiveRow:
     )
 
 
-def _sensitivities(graph: DependencyGraph, number: int, step_ns: int) -> tuple[Sensitivity, ...]:
+def _sensitivities(graph: DependencyGraph, number: int, step_ns: int, base: Timing | None) -> tuple[Sensitivity, ...]:
     """Twice as fast within the step, one resource at a time, largest saving first. Earlier steps stay as they are, so that
     the ranks enter the step as recorded and the saving is that of this step alone.
     """
@@ -347,7 +374,7 @@ def _sensitivities(graph: DependencyGraph, number: int, step_ns: int) -> tuple[S
     rows = []
     for kind, pattern in questions:
         label = f"{kind}:{pattern}" if pattern else kind
-        scenario = apply(graph, [Change(label, kind, pattern, 0.5, step=number)])
+        scenario = apply(graph, [Change(label, kind, pattern, 0.5, step=number)], base)
         schedules = [replay(graph, timing) for timing in (scenario.timing, *scenario.unsplit)]
         after = max(t.dur_ns for schedule in schedules for t in step_times(graph, schedule) if t.number == number)
         rows.append(Sensitivity(label, step_ns - after, (step_ns - after) / step_ns / 0.5 if step_ns else 0.0))

@@ -4,15 +4,19 @@ Laws: a scenario without changes predicts the baseline. Where ranks are missing 
 holds what all ranks together would have given, unless the missing ones have collectives of their own.
 """
 
+from collections import Counter
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.replay.engine import recorded_timing, replay
+from tracereplay.replay.batch import replay_steps
+from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
+from tracereplay.replay.move import LEVEL, Move
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
+from tracereplay.replay.uncertainty import SAMPLES, sampled
 from tracereplay.replay.whatif import Change, Moved, Scenario, apply
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.job import listed
@@ -52,7 +56,7 @@ class RankPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Unmodelled:
-    """Device work that no knob reaches because no class is known for it."""
+    """Device work that no knob or model reaches because nothing is known of it but its time."""
 
     work_ns: int
     share: float
@@ -86,9 +90,14 @@ class Prediction:
     equalised: Equalised | None
 
 
-def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True) -> Prediction:
+def predict(
+    graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True, move: Move | None = None, samples: int = SAMPLES
+) -> Prediction:
     """The job under the changes, without ``stragglers`` with every rank at the median of its work first. A change to
     collectives that cannot be split gives an interval instead of a number.
+
+    ``move`` is the one that made the factors of a hardware change: the known errors of its models, drawn ``samples`` times and
+    replayed, give an interval around the number.
     """
     before = step_times(graph, replay(graph))
     baseline = summarise(graph, before)
@@ -97,8 +106,10 @@ def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool =
     after = step_times(graph, replay(graph, scenario.timing))
     predicted = summarise(graph, after)
     others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
-    interval = _hull([predicted.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
-    known = interval is None
+    bounds = _hull([predicted.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
+    known = bounds is None
+    errors = None if move is None else _sampled(graph, scenario.timing, move, predicted.mean_ns, samples)
+    interval = errors if bounds is None else _wider(bounds, errors)
     return Prediction(
         baseline_ns=baseline.mean_ns,
         predicted_ns=predicted.mean_ns if known else None,
@@ -110,8 +121,8 @@ def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool =
         ranks=_ranks(graph, before, [after, *others]),
         moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
         unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved),
-        assumed=_assumed(graph, changes),
-        unmodelled=_unmodelled(graph, changes),
+        assumed=(*_assumed(graph, changes), *(move.assumed if move else ())),
+        unmodelled=_unmodelled(graph, changes, move),
         unsplit=scenario.unsplit_touched,
         unsplit_kept=scenario.unsplit_kept,
         ranks_to_add=scenario.absent,
@@ -130,7 +141,7 @@ def notes(prediction: Prediction) -> list[str]:
             "the answer is the mean of each step's longest rank, and which rank that is changes: a rank that enters a step "
             "earlier waits longer in it; the ranks' own mean steps move the other way"
         )
-    if prediction.interval is not None:
+    if prediction.interval is not None and prediction.predicted_ns is None:
         lines.append(
             f"{prediction.unsplit} collective records miss participants: the answer is an interval from none to all of their "
             f"time being transfer; predicted_ns, speedup and steady_ns are null{_advice(prediction)}"
@@ -238,19 +249,41 @@ def _hull(readings_ns: list[int]) -> Interval | None:
     return Interval(min(readings_ns), max(readings_ns), None) if len(readings_ns) > 1 else None
 
 
+def _sampled(graph: DependencyGraph, timing: Timing, move: Move, predicted_ns: int, samples: int) -> Interval:
+    """Between which bounds the answer lies in ``LEVEL`` of the samples, the answer itself included."""
+    means = replay_steps(graph, sampled(timing, move, samples)).job.mean_ns if samples else np.array([predicted_ns])
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
+
+
+def _wider(bounds: Interval, errors: Interval | None) -> Interval:
+    """Bounds of what is not recorded, widened by the models' errors; no level holds for them."""
+    if errors is None:
+        return bounds
+    return Interval(min(bounds.low_ns, errors.low_ns), max(bounds.high_ns, errors.high_ns), None)
+
+
 def _assumed(graph: DependencyGraph, changes: list[Change]) -> tuple[str, ...]:
     assumed = ["hardware knobs are plain ratios: no efficiency curve, no uncertainty"] if any(c.knob for c in changes) else []
     assumed += [w for w in graph.warnings if w.startswith("no host is recorded")]
     return tuple(assumed)
 
 
-def _unmodelled(graph: DependencyGraph, changes: list[Change]) -> Unmodelled:
+def _unmodelled(graph: DependencyGraph, changes: list[Change], move: Move | None) -> Unmodelled:
     nodes = graph.nodes
     device = np.isin(nodes.kind, (NodeKind.DEVICE, NodeKind.TRANSFER, NodeKind.UNSPLIT))
+    if graph.host_carries_classes and move is not None:
+        device |= (nodes.kind == NodeKind.HOST) & graph.is_operator
     total = int(nodes.dur_ns[device].sum())
-    if not any(c.knob and c.knob.side == "device" for c in changes):
+    if move is not None:
+        unknown = np.flatnonzero(device & move.kept)
+    elif any(c.knob and c.knob.side == "device" for c in changes):
+        unknown = np.flatnonzero(device & (nodes.work_class == WorkClass.OTHER))
+    else:
         return Unmodelled(0, 0.0, ())
-    unknown = np.flatnonzero(device & (nodes.work_class == WorkClass.OTHER))
     work_ns = int(nodes.dur_ns[unknown].sum())
-    names = sorted({graph.name(int(n)) for n in unknown})[:10]
+    by_name: Counter[str] = Counter()
+    for node in unknown.tolist():
+        by_name[graph.name(node)] += int(nodes.dur_ns[node])
+    names = [name for name, _ in by_name.most_common(10)]
     return Unmodelled(work_ns, work_ns / total if total else 0.0, tuple(names))
