@@ -281,4 +281,4 @@ def _place(graph: DependencyGraph, node: int) -> Place:
     rank, row = int(graph.nodes.rank[node]), int(graph.nodes.row[node])
     known = rank >= 0 and row >= 0
     event = int(graph.tables[rank].column("event")[row]) if known else None
-    return Place(graph.rank_numbers[rank] if rank >= 0 else None, event, graph.name(node))
+    return Place(graph.rank_numbers[rank] if rank >= 0 else None, event, graph.name_of(node))

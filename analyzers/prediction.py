@@ -15,6 +15,7 @@ from tracereplay.replay.batch import replay_steps
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
 from tracereplay.replay.move import LEVEL, Move
+from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.uncertainty import SAMPLES, sampled
 from tracereplay.replay.whatif import Change, Moved, Scenario, apply
@@ -67,8 +68,9 @@ class Unmodelled:
 class Prediction:
     """The result of ``tracereplay whatif``; ``predicted_ns`` is None where only an interval can be given.
 
-    ``unsplit`` and ``unsplit_kept`` count collective records without a split that the changes touch and leave alone,
-    ``ranks_to_add`` would split the former, ``unsure`` are reasons why the truth may be another.
+    ``unsplit``, ``unsplit_moved`` and ``unsplit_kept`` count collective records without a split that the changes touch, to
+    which ranks come at another time alone, and that stay as recorded; ``ranks_to_add`` would split the former two, ``unsure``
+    are reasons why the truth may be another.
     """
 
     baseline_ns: int
@@ -84,33 +86,62 @@ class Prediction:
     assumed: tuple[str, ...]
     unmodelled: Unmodelled
     unsplit: int
+    unsplit_moved: int
     unsplit_kept: int
     ranks_to_add: tuple[int, ...]
     unsure: tuple[str, ...]
     equalised: Equalised | None
 
 
+@dataclass(frozen=True, slots=True)
+class OtherHardware:
+    """What moving to other hardware does, the settings that made no difference, how many samples of its errors to draw."""
+
+    move: Move
+    unmoved: tuple[str, ...] = ()
+    samples: int = SAMPLES
+
+
+@dataclass(frozen=True, slots=True)
+class InFull:
+    """A prediction, and the timing and schedule that it is read from."""
+
+    prediction: Prediction
+    timing: Timing
+    schedule: Schedule
+
+
 def predict(
-    graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True, move: Move | None = None, samples: int = SAMPLES
+    graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True, hardware: OtherHardware | None = None
 ) -> Prediction:
     """The job under the changes, without ``stragglers`` with every rank at the median of its work first. A change to
-    collectives that cannot be split gives an interval instead of a number.
+    collectives that cannot be split, or to when ranks come to them, gives an interval instead of a number; the latter a number
+    where it is the same however long the missing ranks are waited for.
 
-    ``move`` is the one that made the factors of a hardware change: the known errors of its models, drawn ``samples`` times and
-    replayed, give an interval around the number.
+    ``hardware`` is what made the factors of a hardware change: the known errors of its models, sampled and replayed, give an
+    interval around the number.
     """
+    return predict_in_full(graph, changes, stragglers=stragglers, hardware=hardware).prediction
+
+
+def predict_in_full(
+    graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True, hardware: OtherHardware | None = None
+) -> InFull:
+    """The same with the timing and the schedule under the changes; where the answer is an interval, those of one reading."""
     before = step_times(graph, replay(graph))
     baseline = summarise(graph, before)
     ideal = None if stragglers else without_stragglers(graph)
     scenario = apply(graph, changes, ideal.timing if ideal else None)
-    after = step_times(graph, replay(graph, scenario.timing))
+    schedule = replay(graph, scenario.timing)
+    after = step_times(graph, schedule)
     predicted = summarise(graph, after)
-    others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
+    others = _other_steps(graph, scenario, after)
     bounds = _hull([predicted.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
     known = bounds is None
-    errors = None if move is None else _sampled(graph, scenario.timing, move, predicted.mean_ns, samples)
+    move = None if hardware is None else hardware.move
+    errors = None if hardware is None else _sampled(graph, scenario.timing, hardware, predicted.mean_ns)
     interval = errors if bounds is None else _wider(bounds, errors)
-    return Prediction(
+    prediction = Prediction(
         baseline_ns=baseline.mean_ns,
         predicted_ns=predicted.mean_ns if known else None,
         speedup=baseline.mean_ns / predicted.mean_ns if known and predicted.mean_ns else None,
@@ -120,15 +151,24 @@ def predict(
         steps=_steps(baseline, predicted, after, known),
         ranks=_ranks(graph, before, [after, *others]),
         moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
-        unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved),
+        unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ())),
         assumed=(*_assumed(graph, changes), *(move.assumed if move else ())),
         unmodelled=_unmodelled(graph, changes, move),
         unsplit=scenario.unsplit_touched,
+        unsplit_moved=scenario.unsplit_moved,
         unsplit_kept=scenario.unsplit_kept,
         ranks_to_add=scenario.absent,
-        unsure=_unsure(graph, scenario),
+        unsure=_unsure(graph, scenario, ideal, sure=known),
         equalised=ideal.equalised if ideal else None,
     )
+    return InFull(prediction, scenario.timing, schedule)
+
+
+def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTime]) -> list[list[StepTime]]:
+    """The steps under the scenario's other readings; none where no collective is touched and all agree on every step."""
+    others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
+    alike = all([t.dur_ns for t in times] == [t.dur_ns for t in after] for times in others)
+    return [] if alike and not scenario.unsplit_touched else others
 
 
 def notes(prediction: Prediction) -> list[str]:
@@ -142,11 +182,20 @@ def notes(prediction: Prediction) -> list[str]:
             "earlier waits longer in it; the ranks' own mean steps move the other way"
         )
     if prediction.interval is not None and prediction.predicted_ns is None:
-        lines.append(
-            f"{prediction.unsplit} collective records miss participants: the answer is an interval from none to all of their "
-            f"time being transfer; predicted_ns, speedup and steady_ns are null{_advice(prediction)}"
-        )
+        lines.append(f"{_why_interval(prediction)}; predicted_ns, speedup and steady_ns are null{_advice(prediction)}")
     return [*lines, *prediction.unsure]
+
+
+def _why_interval(p: Prediction) -> str:
+    if p.unsplit:
+        return (
+            f"{p.unsplit} collective records miss participants: the answer is an interval from none to all of their time being "
+            "transfer"
+        )
+    return (
+        f"{p.unsplit_moved} collective records miss participants, and these ranks come to them at another time: the answer is "
+        "an interval over when the missing ranks may come"
+    )
 
 
 def _advice(prediction: Prediction) -> str:
@@ -155,16 +204,22 @@ def _advice(prediction: Prediction) -> str:
     return "; add the other ranks of the job" if len(prediction.ranks) == 1 else ""
 
 
-def _unsure(graph: DependencyGraph, scenario: Scenario) -> tuple[str, ...]:
+def _unsure(graph: DependencyGraph, scenario: Scenario, ideal: Ideal | None, *, sure: bool) -> tuple[str, ...]:
     """What ranks that are not here may do to the answer and these files cannot tell."""
     reasons: list[str] = []
     if len(graph.tables) > 1 and not any(c.absent for c in graph.collectives):
         return ()
     others = set(scenario.moved) - {"collective_unsplit", *(c.name for c in graph.collectives)}
-    if scenario.unsplit_touched and others:
+    if others and ideal is None and not sure:
         reasons.append(
-            f"{', '.join(sorted(others))} may change on the ranks that are not here too, and with it how long these ranks wait "
-            "for them: the truth may lie outside the interval"
+            f"{', '.join(sorted(others))} may change on the ranks that are not here too, all that they do or nothing: they are "
+            "taken to have entered their first step no earlier than the ranks that are here"
+        )
+    absent = sorted({rank for c in graph.collectives for rank in c.absent})
+    if ideal is not None and absent:
+        reasons.append(
+            "the medians are those of the ranks that are here: with the others they may be other ones, and the truth may lie "
+            f"outside the answer; add ranks {listed(absent)}"
         )
     if scenario.unsplit_touched and _several_groups(graph):
         reasons.append(
@@ -249,9 +304,9 @@ def _hull(readings_ns: list[int]) -> Interval | None:
     return Interval(min(readings_ns), max(readings_ns), None) if len(readings_ns) > 1 else None
 
 
-def _sampled(graph: DependencyGraph, timing: Timing, move: Move, predicted_ns: int, samples: int) -> Interval:
+def _sampled(graph: DependencyGraph, timing: Timing, hardware: OtherHardware, predicted_ns: int) -> Interval:
     """Between which bounds the answer lies in ``LEVEL`` of the samples, the answer itself included."""
-    means = replay_steps(graph, sampled(timing, move, samples)).job.mean_ns if samples else np.array([predicted_ns])
+    means = replay_steps(graph, sampled(timing, hardware.move, hardware.samples)).job.mean_ns
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
 
@@ -284,6 +339,6 @@ def _unmodelled(graph: DependencyGraph, changes: list[Change], move: Move | None
     work_ns = int(nodes.dur_ns[unknown].sum())
     by_name: Counter[str] = Counter()
     for node in unknown.tolist():
-        by_name[graph.name(node)] += int(nodes.dur_ns[node])
+        by_name[graph.name_of(node)] += int(nodes.dur_ns[node])
     names = [name for name, _ in by_name.most_common(10)]
     return Unmodelled(work_ns, work_ns / total if total else 0.0, tuple(names))

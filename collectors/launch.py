@@ -2,16 +2,12 @@
 
 import os
 import re
-import signal
 import socket
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import FrameType
 
 from tracereplay.collectors.describe import describe
 from tracereplay.collectors.host import share_cores
@@ -21,6 +17,7 @@ from tracereplay.collectors.processes import follow, running
 from tracereplay.collectors.protocol import Kind, Message
 from tracereplay.errors import CollectError
 from tracereplay.manifest import FILE_NAME, Manifest, write_manifest
+from tracereplay.signals import terminate_as_exit
 
 _OWN_TRACE = re.compile(r"rank\d+\.json\.gz")
 _ANY_TRACE = re.compile(r".*\.json(\.gz|\.zst|\.zip)?")
@@ -59,7 +56,7 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
     job = request.job
     host = request.host_name or socket.gethostname()
     with (
-        _terminate_as_exit(),
+        terminate_as_exit(),
         tempfile.TemporaryDirectory(prefix="tracereplay-") as scratch,
         tempfile.TemporaryDirectory(prefix=".partial-", dir=request.folder) as partial,
     ):
@@ -111,20 +108,3 @@ def _prepare(folder: Path, *, force: bool) -> None:
                 (folder / name).unlink()
     except OSError as error:
         raise CollectError(f"cannot write there ({error.strerror})", where=str(folder), hint="choose another --out") from error
-
-
-@contextmanager
-def _terminate_as_exit() -> Iterator[None]:
-    """Let SIGTERM unwind the stack like Ctrl-C does, so that workers and temporary folders go first."""
-    if threading.current_thread() is not threading.main_thread():  # Python sets handlers in the main thread only
-        yield
-        return
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)  # the shell's code for a process ended by this signal
-
-    previous = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)

@@ -80,7 +80,7 @@ def test_waits_for_other_ranks_are_not_host_time(graph: DependencyGraph) -> None
             for n in range(len(graph))
             if nodes.rank[n] == 0
             and nodes.row[n] >= 0
-            and graph.name(n) == name
+            and graph.name_of(n) == name
             and graph.tables[0].column("dur_ns")[nodes.row[n]] == recorded_ns
         ]
         own[name] = [int(nodes.dur_ns[n]) for n in rows]

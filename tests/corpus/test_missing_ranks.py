@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tracereplay.analyzers.attribution import attribute
-from tracereplay.analyzers.prediction import Prediction, predict
+from tracereplay.analyzers.prediction import Prediction, notes, predict
 from tracereplay.cli.main import main
 from tracereplay.graph.build import build_graph
 from tracereplay.hardware.knobs import parse_setting
@@ -26,6 +26,8 @@ SCALES = (
     "kernel:nccl*=0.5x",
     "fabric.*.bandwidth=2x",
 )
+# Changes of other work, and of both.
+WORK = ("host=0.5x", "host=2x", "host=0.9x", "launch=0.5x", "class:elementwise=20x", "host=0.5x collective:*=0.5x")
 HERE = [(rank,) for rank in range(8)] + [(1, 2), (2, 4), (0, 7), (3, 5, 6, 7), (0, 1, 2, 4, 5, 6, 7), (0, 1, 2, 3, 4, 5, 6)]
 # Files of which ranks are missing, with those that are.
 PARTS = {
@@ -38,7 +40,7 @@ PARTS = {
 def changes(text: str) -> list[Change]:
     if text.startswith("fabric"):
         return [setting_change(setting) for setting in parse_setting(text)]
-    return [parse_scale(text)]
+    return [parse_scale(one) for one in text.split()]
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,37 @@ def test_the_interval_of_some_of_eight_ranks_holds_the_joint_answer(
             assert rank.interval is not None
             assert rank.interval.low_ns <= true_ns[rank.rank or 0] <= rank.interval.high_ns, (text, rank.rank)
         assert part.ranks_to_add == tuple(rank for rank in range(8) if rank not in here)
+
+
+@pytest.mark.parametrize("here", HERE, ids=str)
+def test_so_does_that_of_changes_which_move_when_ranks_come_to_a_collective(
+    here: tuple[int, ...], answer: Callable[[tuple[int, ...], str], Prediction]
+) -> None:
+    for text in WORK:
+        part, joint = answer(here, text), answer(tuple(range(8)), text)
+
+        true_ns = {rank.rank: rank.predicted_ns or 0 for rank in joint.ranks}
+        if part.interval is None:  # all readings agree
+            assert {rank.rank: rank.predicted_ns for rank in part.ranks} == {rank: true_ns[rank] for rank in here}, text
+            continue
+        assert (part.predicted_ns, part.speedup) == (None, None)
+        assert part.interval.low_ns <= max(true_ns[rank] for rank in here) <= part.interval.high_ns, text
+        for rank in part.ranks:
+            assert rank.interval is not None
+            assert rank.interval.low_ns <= true_ns[rank.rank or 0] <= rank.interval.high_ns, (text, rank.rank)
+        assert part.ranks_to_add == tuple(rank for rank in range(8) if rank not in here)
+
+
+@pytest.mark.parametrize("here", [(3,), (3, 5, 6, 7)], ids=str)
+def test_without_stragglers_the_ranks_to_add_are_named(here: tuple[int, ...], corpus: Path) -> None:
+    job = read_job([str(corpus / "traces" / "dlrm_v100x8")], ranks=frozenset(here))
+
+    found = predict(build_graph(job), [], stragglers=False)
+
+    missing = ", ".join(str(rank) for rank in range(8) if rank not in here)
+    (reason,) = [reason for reason in notes(found) if reason.startswith("the medians are those of the ranks that are here")]
+    assert reason.endswith(f"add ranks {missing}")
+    assert (found.interval is None) == (len(here) == 1)  # one rank has nothing to be compared with and moves nothing
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -43,7 +43,7 @@ def test_every_operation_is_in_the_graph(job: OpsJob) -> None:
 
     assert len(job.ops) == 6_784
     assert np.unique(job.last).size == 6_784
-    assert graph.order.size == len(graph)
+    assert graph.replay_order.size == len(graph)
     assert len(graph.step_numbers) == 32
 
 

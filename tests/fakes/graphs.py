@@ -70,7 +70,7 @@ def graph_by_hand(tasks: Sequence[Task], edges: Sequence[Edge], steps: Sequence[
             lag_ns=_ints([e.lag for e in ordered]),
             why=np.array([next(int(w) for w in Why if REASONS[w].kind == e.kind) for e in ordered], np.int8),
         ),
-        order=topological_order(count, src, dst),
+        replay_order=topological_order(count, src, dst),
         steps=tuple(steps),
         collectives=(),
         coverage=Coverage({}, 0, 0, 0, 0, 0, 0, 0, 0),

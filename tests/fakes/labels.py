@@ -15,7 +15,7 @@ def label(graph: DependencyGraph, node: int) -> str:
     rank = int(graph.nodes.rank[node])
     prefix = f"{rank}:" if len(graph.tables) > 1 and rank >= 0 else ""
     what = "" if kind in _PLAIN else f"{kind.name.lower()} "
-    return f"{prefix}{what}{graph.name(node)}@{graph.nodes.start_ns[node] // 1_000}"
+    return f"{prefix}{what}{graph.name_of(node)}@{graph.nodes.start_ns[node] // 1_000}"
 
 
 def edges_of(graph: DependencyGraph, kind: EdgeKind) -> list[str]:
@@ -39,7 +39,7 @@ def lags_of(graph: DependencyGraph, kind: EdgeKind) -> list[int]:
 def tasks_of(graph: DependencyGraph) -> dict[str, int]:
     """The own time in ns of every task that has one or is no gap, by label."""
     nodes = range(len(graph))
-    return {label(graph, n): int(graph.nodes.dur_ns[n]) for n in nodes if graph.nodes.dur_ns[n] or graph.name(n) != "gap"}
+    return {label(graph, n): int(graph.nodes.dur_ns[n]) for n in nodes if graph.nodes.dur_ns[n] or graph.name_of(n) != "gap"}
 
 
 def event_edges_of(graph: DependencyGraph, kind: EdgeKind) -> list[str]:

@@ -122,7 +122,7 @@ def _latest_ends(graph: DependencyGraph, timing: Timing, end: np.ndarray) -> np.
     latest = np.full(len(graph), int(end.max()) + 10**12)
     latest[goal] = int(end[goal])
     edges = graph.edges
-    for n in graph.order[::-1]:
+    for n in graph.replay_order[::-1]:
         for i in range(edges.first[n], edges.first[n + 1]):
             weight = max(int(timing.lag_ns[i]) + int(timing.residue_ns[n]), 0)
             limit = int(latest[n]) - int(timing.dur_ns[n]) - weight

@@ -184,7 +184,7 @@ def test_impossible_traces_give_an_answer_and_never_an_infinite_one(traces: list
 
     accuracy = assess(graph)
 
-    assert graph.order.size == len(graph)
+    assert graph.replay_order.size == len(graph)
     assert np.isfinite(accuracy.error)
     assert np.isfinite(accuracy.unexplained.calibrated_error)
 

@@ -461,8 +461,8 @@ def test_a_kernel_before_its_launch_is_clamped_counted_and_named(
     path = quirks / "q12_before_launch.json"
     right = expected[path.name]
     graph = build_graph(read_job([str(path)]))
-    nodes = {graph.name(n): n for n in range(len(graph)) if graph.nodes.kind[n] == NodeKind.DEVICE}
-    launches = {graph.name(d): s for s, d, k in edges_of(graph) if k == EdgeKind.LAUNCH}
+    nodes = {graph.name_of(n): n for n in range(len(graph)) if graph.nodes.kind[n] == NodeKind.DEVICE}
+    launches = {graph.name_of(d): s for s, d, k in edges_of(graph) if k == EdgeKind.LAUNCH}
 
     schedule = replay(graph)
     delays = [int(schedule.start_ns[nodes[name]] - schedule.start_ns[launches[name]]) / US for name in ("too_early", "fine")]
@@ -470,7 +470,7 @@ def test_a_kernel_before_its_launch_is_clamped_counted_and_named(
 
     assert delays_us(graph.tables[0]) == right["launch_delay"] == [-2, 3]
     assert delays == [0, 3]
-    assert graph.order.size == len(graph)
+    assert graph.replay_order.size == len(graph)
     assert int(schedule.end_ns.max()) == 123 * US
     assert document["result"]["coverage"]["clock_violations"] == right["clock_violations"]
     assert document["warnings"] == [
@@ -490,7 +490,9 @@ WHAT_IFS = {
 def test_a_wait_is_for_its_event_and_for_nothing_that_was_launched_after_it(quirks: Path, expected: dict[str, Any]) -> None:
     right = expected["q20_event_wait.json"]
     graph = build_graph(read_job([str(quirks / "q20_event_wait.json")]))
-    waits = {(graph.name(s), graph.name(d)) for s, d, k in edges_of(graph) if k not in (EdgeKind.LAUNCH, EdgeKind.THREAD_ORDER)}
+    waits = {
+        (graph.name_of(s), graph.name_of(d)) for s, d, k in edges_of(graph) if k not in (EdgeKind.LAUNCH, EdgeKind.THREAD_ORDER)
+    }
 
     assert waits == {tuple(edge) for edge in right["edges"]}
     assert not waits & {tuple(edge) for edge in right["not_edges"]}
@@ -504,7 +506,7 @@ def test_a_faster_producer_moves_what_waits_for_it_and_a_faster_other_one_does_n
     path = quirks / "q20_event_wait.json"
     right = expected[path.name][question]
     graph = build_graph(read_job([str(path)]))
-    c = next(n for n in range(len(graph)) if graph.name(n) == "C")
+    c = next(n for n in range(len(graph)) if graph.name_of(n) == "C")
 
     schedule = replay(graph, apply(graph, [parse_scale(text) for text in WHAT_IFS[question]]).timing)
     result = run(capsys, "whatif", path, *(word for text in WHAT_IFS[question] for word in ("--scale", text)))["result"]

@@ -35,7 +35,8 @@ def attribute(  # noqa: PLR0913, PLR0917 - typer reads a command's options from 
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
-    job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
+    job, graph = load_graph(wanted)
     answer = attribution.attribute(graph)
     warnings = list(graph.warnings)
     if as_json:

@@ -34,7 +34,7 @@ def convert(  # noqa: PLR0913, PLR0917 - typer reads a command's options from it
     from tracereplay.trace.anonymize import anonymized, anonymized_manifest  # noqa: PLC0415
     from tracereplay.trace.store import stored_bytes, write_job  # noqa: PLC0415
 
-    job = load_unaligned(request(paths, ranks, None, Beside(manifest, None, None, strict, no_cache=True)))
+    job = load_unaligned(request(paths, ranks, None, Beside(manifest, None, None, strict, no_cache=True), output=output))
     tables = [(anonymized(t.table) if anonymize else t.table, t.rank) for t in job.ranks]
     shown = job.manifest if job.manifest is None or not anonymize else anonymized_manifest(job.manifest)
     record = None if shown is None else shown.model_dump(mode="json", by_alias=True)

@@ -42,11 +42,13 @@ def graph(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
         raise UsageError("the edges need a file", hint="give --output FILE.parquet")
     from pyarrow import parquet  # noqa: PLC0415 - heavy imports only when a verb runs
 
-    from tracereplay.cli.load import load_graph, note, write, write_file  # noqa: PLC0415
+    from tracereplay.cli.files import write_file  # noqa: PLC0415
+    from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.graph.event_edges import event_edges  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
-    job, built = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
+    job, built = load_graph(wanted)
     edges = event_edges(built)
     write_file(output, lambda draft: parquet.write_table(edges.table, draft, compression="zstd"))
     warnings = list(built.warnings)

@@ -1,5 +1,7 @@
 """``tracereplay hardware``: the catalogue, one entry of it, and whether files of one's own are in order."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -47,11 +49,13 @@ def show(
     debug: Debug = False,  # noqa: ARG001 - read by main.run
 ) -> None:
     """Show every field of an accelerator or a platform: its value, how it is known and from where."""
-    from tracereplay.cli.load import write  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.files import refuse_overwriting  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.load import write  # noqa: PLC0415
     from tracereplay.hardware.load import load, load_accelerator, load_platform  # noqa: PLC0415
     from tracereplay.report import hardware as view  # noqa: PLC0415
     from tracereplay.report import jsonout  # noqa: PLC0415
 
+    refuse_overwriting(_files([entry, accelerator]), [output])
     if accelerator is None:
         found = load(entry)
     else:
@@ -72,11 +76,13 @@ def validate(
     debug: Debug = False,  # noqa: ARG001 - read by main.run
 ) -> int:
     """Check files: units, directions, what does not fit together. One line for each fault, and exit code 3 if there is any."""
-    from tracereplay.cli.load import complain, note, write  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.files import refuse_overwriting  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.load import complain, note, write  # noqa: PLC0415
     from tracereplay.hardware.validation import validate as judge  # noqa: PLC0415
     from tracereplay.report import hardware as view  # noqa: PLC0415
     from tracereplay.report import jsonout  # noqa: PLC0415
 
+    refuse_overwriting(_files(entries), [output])
     verdicts = [judge(entry) for entry in entries]
     faults = [fault.line() for verdict in verdicts for fault in verdict.faults]
     notes = [
@@ -91,3 +97,8 @@ def validate(
         note(notes)
     complain(faults)
     return int(ExitCode.INPUT if faults else ExitCode.OK)
+
+
+def _files(entries: Sequence[str | None]) -> frozenset[Path]:
+    """Those of the entries that are files; the others are names of the catalogue."""
+    return frozenset(Path(entry).resolve() for entry in entries if entry is not None and Path(entry).is_file())

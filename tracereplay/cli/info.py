@@ -36,7 +36,7 @@ def info(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     from tracereplay.report import jsonout, text  # noqa: PLC0415
     from tracereplay.trace.job import refuse_conflicts  # noqa: PLC0415
 
-    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache))
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
     job = load_survey(wanted)
     overview = survey(job, wanted.steps)
     warnings = [*job.warnings, *notes(overview)]

@@ -2,13 +2,13 @@
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from tracereplay.cli.files import files_read, refuse_overwriting, write_file
 from tracereplay.cli.options import Request
 from tracereplay.errors import TraceError, UsageError
 from tracereplay.graph.build import build_graph
@@ -36,7 +36,13 @@ def load_job(wanted: Request) -> Job:
 
 
 def _survey(wanted: Request, *, clocks: bool) -> Job:
-    """Read, with a bar on stderr where somebody looks at it and it takes more than a moment."""
+    """Read, with a bar on stderr where somebody looks at it and it takes more than a moment.
+
+    Raises:
+        UsageError: the answer would be written over what is read.
+    """
+    if wanted.output is not None:  # before anything is written
+        refuse_overwriting(files_read(wanted), [wanted.output])
     with progress("reading") as on_file:
         extras = Extras(wanted.manifest, wanted.execution_traces, wanted.rules, wanted.cache, on_file)
         return survey_job(wanted.paths, ranks=wanted.ranks, extras=extras, clocks=clocks)
@@ -123,21 +129,3 @@ def write(text: str, output: Path | None) -> None:
         _print(text)
         return
     write_file(output, lambda draft: draft.write_text(text, encoding="utf-8"))
-
-
-def write_file(output: Path, fill: Callable[[Path], object]) -> None:
-    """Let ``fill`` write a file and put it in its place whole or not at all; a link stays and leads to it.
-
-    Raises:
-        UsageError: the file cannot be written, or there is something else than a file, which would be lost.
-    """
-    try:
-        place = output.resolve()
-        if not output.name or (place.exists() and not place.is_file()):
-            raise UsageError("is no file", where=str(output), hint="name a file, or leave the option out for standard output")
-        with tempfile.TemporaryDirectory(prefix=".partial-", dir=place.parent) as folder:
-            draft = Path(folder) / "draft"
-            fill(draft)
-            draft.replace(place)
-    except OSError as error:
-        raise UsageError(f"cannot write ({error.strerror})", where=str(output), hint="name another place") from error

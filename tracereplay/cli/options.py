@@ -33,7 +33,7 @@ _MOST_NUMBERS = 1_000_000
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to read: paths as given, wanted ranks and steps (None: all), what to read beside them, whether repairs are
-    refused, whether the cache may be used.
+    refused, whether the cache may be used; and where the answer will be written, which must be none of all that.
     """
 
     paths: tuple[str, ...]
@@ -44,6 +44,7 @@ class Request:
     rules: Path | None = None
     strict: bool = False
     cache: bool = True
+    output: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Beside:
     no_cache: bool
 
 
-def request(paths: list[str], ranks: str | None, steps: str | None, beside: Beside) -> Request:
+def request(paths: list[str], ranks: str | None, steps: str | None, beside: Beside, *, output: Path | None = None) -> Request:
     """The request that a command line makes.
 
     Raises:
@@ -72,6 +73,7 @@ def request(paths: list[str], ranks: str | None, steps: str | None, beside: Besi
         beside.rules,
         beside.strict,
         not beside.no_cache,
+        output,
     )
 
 

@@ -38,11 +38,12 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     from tracereplay.replay.engine import replay as scheduled  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
-    job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
+    job, graph = load_graph(wanted)
     accuracy = assess(graph)
     warnings = list(graph.warnings)
     if trace_out is not None:
-        warnings += write_traces(graph, scheduled(graph), trace_out)
+        warnings += write_traces(graph, scheduled(graph), trace_out, wanted)
     if as_json:
         result = jsonout.accuracy_result(accuracy, graph.coverage, list(job.ranks_missing))
         write(jsonout.envelope("replay", job.files, warnings, result), output)

@@ -1,6 +1,7 @@
 """``--trace-out``: in, a graph and a schedule; out, one trace file a rank, and what a reader must know of them."""
 
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 from tracereplay.errors import UsageError
 
 if TYPE_CHECKING:
+    from tracereplay.cli.options import Request
     from tracereplay.graph.model import DependencyGraph
     from tracereplay.replay.schedule import Schedule
 
@@ -23,13 +25,14 @@ TraceOut = Annotated[
 ]
 
 
-def write_traces(graph: "DependencyGraph", schedule: "Schedule", out: Path) -> list[str]:
-    """Write every rank's file and return what they leave out.
+def write_traces(graph: "DependencyGraph", schedule: "Schedule", out: Path, wanted: "Request") -> list[str]:
+    """Write the files of all ranks, or none of them, and return what they leave out.
 
     Raises:
-        UsageError: several ranks and no ``{rank}`` in the name, or a file that cannot be written.
+        UsageError: several ranks and no ``{rank}`` in the name, a file that was read or takes the answer too, or a file that
+            cannot be written.
     """
-    from tracereplay.cli.load import write_file  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.cli.files import files_read, refuse_overwriting, write_files  # noqa: PLC0415 - heavy imports only when used
     from tracereplay.replay.retime import retime  # noqa: PLC0415
     from tracereplay.report.trace_file import trace_files  # noqa: PLC0415
 
@@ -37,20 +40,30 @@ def write_traces(graph: "DependencyGraph", schedule: "Schedule", out: Path) -> l
         raise UsageError(f"--trace-out {out} is one name for {len(graph.tables)} ranks", hint="write {rank} in the file's name")
     if not out.name:
         raise UsageError(f"--trace-out {str(out)!r} names no file", hint="give the name of a file")
-    read = {Path(table.path).resolve() for table in graph.tables}
+    places = [out.with_name(out.name.replace(_RANK, str(number))) for number in _numbers(graph.rank_numbers)]
+    refuse_overwriting(files_read(wanted), places)
+    if wanted.output is not None and wanted.output.resolve() in {place.resolve() for place in places}:
+        raise UsageError("is given to --trace-out and to --output", where=str(wanted.output), hint="name two files")
     events = retime(graph, schedule)
-    notes = []
     documents = trace_files(graph, events, compress=out.suffix == ".gz")
-    for position, (number, document) in enumerate(zip(graph.rank_numbers, documents, strict=True)):
-        path = out.with_name(out.name.replace(_RANK, str(position if number is None else number)))
-        if path.resolve() in read:
-            raise UsageError("is one of the traces that were read", where=str(path), hint="name another place")
-        write_file(path, partial(_fill, document))
-        left_out = events[position].left_out
-        if left_out:
-            counts = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
-            notes.append(f"{path.name} leaves out {sum(left_out.values()):,} events: {counts}")
-    return notes
+    write_files(places, (partial(_fill, document) for document in documents))
+    return [
+        f"{place.name} leaves out {sum(own.left_out.values()):,} events: "
+        + ", ".join(f"{number:,} {why}" for why, number in own.left_out.items())
+        for place, own in zip(places, events, strict=True)
+        if own.left_out
+    ]
+
+
+def _numbers(ranks: tuple[int | None, ...]) -> list[int]:
+    """The number in each rank's file name: its own, for a rank without one the first from its place on that is free."""
+    taken = {rank for rank in ranks if rank is not None}
+    numbers = []
+    for place, rank in enumerate(ranks):
+        number = next(free for free in count(place) if free not in taken) if rank is None else rank
+        taken.add(number)
+        numbers.append(number)
+    return numbers
 
 
 def _fill(document: bytes, draft: Path) -> None:

@@ -80,26 +80,25 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
         )
     if ideal is not None and ideal not in _IDEALS:
         raise UsageError(f"--ideal {ideal!r}: no such ideal", hint=f"ideals are {', '.join(_IDEALS)}")
-    from tracereplay.analyzers.prediction import notes, predict  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.analyzers.prediction import OtherHardware, notes, predict_in_full  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.cli.moved import hardware_question, moved_page  # noqa: PLC0415
-    from tracereplay.replay.engine import replay  # noqa: PLC0415
-    from tracereplay.replay.ideal import without_stragglers  # noqa: PLC0415
-    from tracereplay.replay.whatif import apply, parse_scale  # noqa: PLC0415
+    from tracereplay.replay.whatif import parse_scale  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
     changes = [parse_scale(one) for one in scale or []]
-    job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
+    job, graph = load_graph(wanted)
     question = hardware_question(graph, hardware, from_, set_ or [])
-    changes += question.changes
-    prediction = predict(graph, changes, stragglers=ideal is None, move=question.move)
-    warnings = [*graph.warnings, *notes(prediction), *question.notes]
+    other = None if question.move is None else OtherHardware(question.move, question.unmoved)
+    full = predict_in_full(graph, [*changes, *question.changes], stragglers=ideal is None, hardware=other)
+    prediction = full.prediction
+    warnings = [*graph.warnings, *notes(prediction)]
     if trace_out is not None and prediction.predicted_ns is None:
         raise UsageError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
-    idealised = None if ideal is None else without_stragglers(graph).timing
     if trace_out is not None:
-        warnings += write_traces(graph, replay(graph, apply(graph, changes, idealised).timing), trace_out)
-    page = moved_page(graph, question, apply(graph, changes, idealised).timing) if question.move is not None else None
+        warnings += write_traces(graph, full.schedule, trace_out, wanted)
+    page = moved_page(graph, question, full.timing)
     if as_json:
         write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction, page)), output)
     else:

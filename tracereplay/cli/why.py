@@ -53,7 +53,8 @@ def why(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its pa
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
-    job, graph = load_graph(request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache)))
+    wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
+    job, graph = load_graph(wanted)
     if name is not None:
         target = causes.target_of_name(graph, name, step, rank)
     elif event is not None:

@@ -6,16 +6,20 @@ indices are 0 to count − 1; every loop over them is compiled.
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from tracereplay.graph.networkx_reads import ReadByNetworkx
 from tracereplay.graph.topology import topological_order
 from tracereplay.trace.times import Int64s
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -149,19 +153,19 @@ def _longest(order: Any, first: Any, predecessors: Any, weight: Any) -> Any:  # 
     return best, before
 
 
-class ArrayDiGraph(ABC):
+class ArrayDiGraph(ReadByNetworkx, ABC):
     """A read-only directed graph without parallel edges, to which networkx dispatches by ``__networkx_backend__``."""
 
     __networkx_backend__ = "tracereplay"
 
     @property
     @abstractmethod
-    def adjacency(self) -> Adjacency:
+    def links(self) -> Adjacency:
         """The edges between node indices."""
 
     @abstractmethod
     def edge_weight(self, attribute: object, default: float) -> Numbers:
-        """A number for each edge of ``adjacency``: the attribute, ``default`` for edges without it.
+        """A number for each edge of ``links``: the attribute, ``default`` for edges without it.
 
         Raises:
             TypeError: the attribute is not a number.
@@ -174,7 +178,7 @@ class ArrayDiGraph(ABC):
             KeyError: there is no such node.
         """
         # A bool and a float equal to a whole number are that number to networkx, which looks nodes up in a dictionary.
-        if isinstance(node, int | float | np.integer) and node == int(node) and 0 <= node < self.adjacency.count:
+        if isinstance(node, int | float | np.integer) and node == int(node) and 0 <= node < self.links.count:
             return int(node)
         raise KeyError(node)
 
@@ -192,27 +196,35 @@ class ArrayDiGraph(ABC):
 
     def number_of_nodes(self) -> int:
         """How many nodes there are."""
-        return self.adjacency.count
+        return self.links.count
 
     def number_of_edges(self) -> int:
         """How many pairs of nodes an edge joins."""
-        return int(self.adjacency.src.size)
+        return int(self.links.src.size)
 
     def successors(self, node: Hashable) -> Iterator[Any]:
         """The nodes to which an edge leads."""
-        a, n = self.adjacency, self.index_of(node)
+        a, n = self.links, self.index_of(node)
         return iter(self.nodes_at(a.successors[a.first_out[n] : a.first_out[n + 1]]))
 
     def predecessors(self, node: Hashable) -> Iterator[Any]:
         """The nodes from which an edge comes."""
-        a, n = self.adjacency, self.index_of(node)
+        a, n = self.links, self.index_of(node)
         return iter(self.nodes_at(a.predecessors[a.first_in[n] : a.first_in[n + 1]]))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies and pickles: the fields alone. What was made of them is made again."""
+        given: Any = self
+        return type(self), tuple(getattr(self, column.name) for column in fields(given))
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} with {self.number_of_nodes()} nodes and {self.number_of_edges()} edges"
+
     def __len__(self) -> int:
-        return self.adjacency.count
+        return self.links.count
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.nodes_at(np.arange(self.adjacency.count)))
+        return iter(self.nodes_at(np.arange(self.links.count)))
 
     def __contains__(self, node: Hashable) -> bool:
         try:
@@ -226,11 +238,11 @@ class ArrayDiGraph(ABC):
 class FrozenDiGraph(ArrayDiGraph):
     """A networkx graph as it was when it was turned into arrays: its nodes in order, its edges, the edge attributes asked for.
 
-    ``attributes`` maps an attribute's name to one value an edge of ``adjacency``.
+    ``attributes`` maps an attribute's name to one value an edge of ``links``.
     """
 
     labels: tuple[Hashable, ...]
-    edges: Adjacency
+    pairs: Adjacency
     attributes: Mapping[object, tuple[Any, ...]] = field(default_factory=dict)
 
     @cached_property
@@ -238,9 +250,19 @@ class FrozenDiGraph(ArrayDiGraph):
         return {label: n for n, label in enumerate(self.labels)}
 
     @property
-    def adjacency(self) -> Adjacency:
+    def links(self) -> Adjacency:
         """The edges between node indices."""
-        return self.edges
+        return self.pairs
+
+    def to_networkx(self) -> "nx.DiGraph[Any]":
+        """A plain graph of the same nodes and edges, with the attributes that were asked for."""
+        import networkx as nx  # noqa: PLC0415 - 0.2 s that no verb on the arrays needs
+
+        plain: nx.DiGraph[Any] = nx.DiGraph()
+        plain.add_nodes_from(self.labels)
+        for n, (u, v) in enumerate(zip(self.nodes_at(self.pairs.src), self.nodes_at(self.pairs.dst), strict=True)):
+            plain.add_edge(u, v, **{str(key): values[n] for key, values in self.attributes.items()})
+        return plain
 
     def index_of(self, node: Hashable) -> int:
         """The index of a node.
@@ -255,7 +277,7 @@ class FrozenDiGraph(ArrayDiGraph):
         return [self.labels[n] for n in indices.tolist()]
 
     def edge_weight(self, attribute: object, default: float) -> Numbers:
-        """A number for each edge of ``adjacency``: the attribute, ``default`` for edges without it.
+        """A number for each edge of ``links``: the attribute, ``default`` for edges without it.
 
         Raises:
             TypeError: the attribute is not a number.

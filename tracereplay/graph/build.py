@@ -119,7 +119,7 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
         rank_numbers=tuple(t.rank for t in job.ranks),
         nodes=nodes,
         edges=graph_edges,
-        order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
+        replay_order=topological_order(parts.count, graph_edges.src, graph_edges.dst),
         steps=tuple(span for draft in parts.drafts for span in _spans(draft)),
         collectives=parts.collectives,
         coverage=_coverage(parts, edges, pinned, faults, counts),
@@ -322,13 +322,7 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
                 f"{len(unsplit) - len(alone)} collectives cannot be split into waiting and transfer: add the missing ranks "
                 f"({listed(missing)})"
             )
-        if alone:
-            advice = (
-                "the ranks recorded different participants, kinds, sizes, counts or order"
-                if len(job.ranks) > 1
-                else "add the other ranks of the job"
-            )
-            warnings.append(f"{len(alone)} collectives cannot be split into waiting and transfer: {advice}")
+        warnings += _unsplit_alone(job, alone)
     of_some = [c for c in parts.collectives if c.transfer_ns is not None and c.group is None and _is_of_some(c, len(job.ranks))]
     if of_some:
         warnings.append(
@@ -346,6 +340,21 @@ def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     if (len(job.ranks) > 1 or job.ranks_missing) and all(job.host_of(rank) is None for rank in _everybody(job)):
         warnings.append("no host is recorded: the fabric between the ranks is taken to be scale_up")
     return tuple(warnings)
+
+
+def _unsplit_alone(job: Job, alone: list[Collective]) -> list[str]:
+    """Why collectives that miss no rank as far as the files say cannot be split."""
+    messages = sum(c.name == "send_recv" for c in alone)
+    if len(job.ranks) == 1:
+        reasons = [(len(alone), "add the other ranks of the job")]
+    else:
+        aligned = all(trace.clock.offset_ns is not None for trace in job.ranks)
+        why = "their ends do not lie together on all of them or on two" if aligned else "no clock tells which ended together"
+        reasons = [
+            (len(alone) - messages, "the ranks recorded different participants, kinds, sizes, counts or order"),
+            (messages, f"sends and receives of which nothing recorded names the ranks, and {why}"),
+        ]
+    return [f"{count} collectives cannot be split into waiting and transfer: {reason}" for count, reason in reasons if count]
 
 
 def _is_of_some(collective: Collective, ranks: int) -> bool:

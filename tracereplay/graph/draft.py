@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tracereplay.graph.bursts import Bursts
 from tracereplay.graph.numbering import numbered
 from tracereplay.graph.tiling import Tiling
 from tracereplay.trace.steps import StepMarks
@@ -110,6 +111,7 @@ class RankDraft:
     work: Work
     first_work_node: int
     dropped_before: int
+    bursts: Bursts
     _memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def remembered(self, key: str, make: Callable[[], T]) -> T:

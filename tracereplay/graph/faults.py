@@ -15,9 +15,9 @@ from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges
 from tracereplay.graph.kinds import EdgeKind, Why
 from tracereplay.graph.model import Nodes
+from tracereplay.graph.queues import named_by
 from tracereplay.trace.schema import DEVICE_ROLES, Role
-from tracereplay.trace.sync_rows import CONTEXT_SYNC, EVENT_SYNC, STREAM_SYNC, SyncRow, sync_rows
-from tracereplay.trace.table import EventTable
+from tracereplay.trace.sync_rows import STREAM_WAIT, sync_rows
 from tracereplay.trace.times import Int64s
 from tracereplay.units import format_ns
 
@@ -98,48 +98,12 @@ def _waits_for_later(draft: RankDraft) -> int:
 
 def _returned_early(draft: RankDraft) -> int:
     """Blocking calls that ended before work which their row says they waited for."""
-    rows = [row for row in sync_rows(draft.table) if row.kind in (STREAM_SYNC, CONTEXT_SYNC, EVENT_SYNC)]
-    work = _LaunchedWork(draft.table) if rows else None
-    return 0 if work is None else sum(work.outlasts(row) for row in rows)
-
-
-class _LaunchedWork:
-    """When the work of a rank that had been launched by a time had ended, by device and by stream."""
-
-    def __init__(self, table: EventTable) -> None:
-        ts, dur, launch = table.column("ts_ns"), table.column("dur_ns"), table.column("launch_row")
-        rows = table.rows_of(*DEVICE_ROLES)
-        rows = rows[(launch[rows] >= 0) & (dur[rows] >= 0)]
-        self._began, self._end = ts, ts + dur
-        self._rows = rows[np.argsort(ts[launch[rows]], kind="stable")]
-        self._launched = ts[launch[self._rows]]
-        self._device, self._stream = table.column("device")[self._rows], table.column("stream")[self._rows]
-        self._queues: dict[tuple[int, int | None], tuple[Int64s, Int64s]] = {}
-
-    def outlasts(self, row: SyncRow) -> bool:
-        """True where a blocking call ended before work that its row names."""
-        before_ns = int(self._began[row.call_row])
-        stream = None
-        if row.kind != CONTEXT_SYNC:
-            stream = row.stream if row.kind == STREAM_SYNC else row.event_stream
-            if stream is None:
-                return False
-        if row.kind == EVENT_SYNC:
-            if row.recorded_ns is None:
-                return False
-            before_ns = min(before_ns, row.recorded_ns)
-        launched, ended = self._queue(row.device, stream)
-        count = int(np.searchsorted(launched, before_ns))
-        return count > 0 and int(ended[count - 1]) > int(self._end[row.call_row])
-
-    def _queue(self, device: int, stream: int | None) -> tuple[Int64s, Int64s]:
-        """Launch times in order, and the latest end of all work launched until then."""
-        if (device, stream) not in self._queues:
-            mine = self._device == device
-            if stream is not None:
-                mine &= self._stream == stream
-            self._queues[device, stream] = self._launched[mine], np.maximum.accumulate(self._end[self._rows[mine]])
-        return self._queues[device, stream]
+    table, ended = draft.table, draft.work.end_ns
+    count = 0
+    for row in (row for row in sync_rows(table) if row.kind != STREAM_WAIT):
+        returned_ns = int(table.column("ts_ns")[row.call_row] + table.column("dur_ns")[row.call_row])
+        count += any(int(ended[work]) > returned_ns for work in named_by(draft, row) or ())
+    return count
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracereplay.errors import TraceError
+from tracereplay.graph.bursts import find_bursts
 from tracereplay.graph.draft import HostThread, RankDraft, Work
 from tracereplay.graph.late_launch import Launched, launch_times
 from tracereplay.graph.rules import autograd
@@ -59,14 +60,16 @@ def lay_out(index: int, table: EventTable, first_node: int, steps: frozenset[int
     hosts = {key: rows for key, rows in spans.items() if key not in communication}
     main = _main_thread(table, hosts, marks)
     device = _device_work(table, low, high)
-    cuts = _merged(autograd.cut_points(table, list(hosts.values()), main), _late_launches(table, list(hosts), device))
+    rows = list(hosts.values())
+    bursts = find_bursts(table, rows, main)
+    cuts = _merged(autograd.cut_points(table, rows, main, bursts), _late_launches(table, list(hosts), device))
     # Without marks nothing says that a thread stayed in the step after its last event, while others or the device went on.
-    main_high = high if marks.marked or main < 0 else _last_end(table, list(hosts.values())[main], high)
+    main_high = high if marks.marked or main < 0 else _last_end(table, rows[main], high)
     plan = _TilingPlan(hosts, main, cuts, low, high, main_high)
     threads, next_node = _tile_threads(table, plan, first_node)
     queued = _concat([device, _host_work(table, [spans[k] for k in communication])])
     return RankDraft(
-        index, table, marks, low, high, threads, main, _sorted_work(table, queued, threads, high), next_node, before
+        index, table, marks, low, high, threads, main, _sorted_work(table, queued, threads, high), next_node, before, bursts
     )
 
 

@@ -1,14 +1,17 @@
 """The dependency graph of a job: tasks and reasons to wait, in arrays inside and a networkx graph outside."""
 
-from dataclasses import dataclass, field
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tracereplay.graph.array_graph import Adjacency, ArrayDiGraph, Numbers, numbers_of
 from tracereplay.graph.kinds import Basis, EdgeKind, NodeKind
+from tracereplay.graph.networkx_reads import ReadByNetworkx, ReadColumns, nowhere
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable
@@ -21,8 +24,9 @@ NO_RELEASE = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
-    """Columns of tasks. Times are recorded ones in ns; ``dur_ns`` is the task's own time, waits taken out.
+class Nodes(ReadColumns):
+    """Columns of tasks, to networkx the graph's view of its nodes. Times are recorded ones in ns; ``dur_ns`` is the task's own
+    time, waits taken out.
 
     ``rank`` is an index into the job's ranks, -1 for a rendezvous; ``row`` a row of that rank's table, -1 for a gap;
     ``release_ns`` pins a task to a recorded start (``NO_RELEASE`` where others decide); ``residue_ns`` is recorded start
@@ -44,14 +48,23 @@ class Nodes:
     collective: Int64s
     owner_row: Int64s
     population: Int64s
+    seen_in: Callable[[], ReadByNetworkx | None] = field(default=nowhere, repr=False, compare=False)
+
+    view_name: ClassVar[str] = "nodes"
 
     def __len__(self) -> int:
         return int(self.start_ns.size)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Nodes, _columns(self)
+
 
 @dataclass(frozen=True, slots=True)
-class EdgeArrays:
-    """Edges in CSR form by destination: those into node ``n`` are ``first[n]:first[n + 1]``. ``why``: row of ``REASONS``."""
+class EdgeArrays(ReadColumns):
+    """Edges in CSR form by destination: those into node ``n`` are ``first[n]:first[n + 1]``. ``why``: row of ``REASONS``.
+
+    To networkx the graph's view of its edges: it goes over the shown ones, while the length counts parallel ones too.
+    """
 
     first: Int64s
     src: Int64s
@@ -61,9 +74,20 @@ class EdgeArrays:
     from_start: npt.NDArray[np.bool_]
     lag_ns: Int64s
     why: npt.NDArray[np.int8]
+    seen_in: Callable[[], ReadByNetworkx | None] = field(default=nowhere, repr=False, compare=False)
+
+    view_name: ClassVar[str] = "edges"
 
     def __len__(self) -> int:
         return int(self.src.size)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EdgeArrays, _columns(self)
+
+
+def _columns(given: Any) -> tuple[Any, ...]:
+    """The columns of nodes or edges, without the graph in which they stand."""
+    return tuple(getattr(given, column.name) for column in fields(given) if column.name != "seen_in")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +170,15 @@ class Coverage:
 class DependencyGraph(ArrayDiGraph):
     """Tasks, reasons, steps and collectives of a job; read-only.
 
-    ``order`` is a topological order of the nodes. networkx takes it as a directed graph whose nodes are the node numbers and
-    whose edges have the attributes that ``to_networkx`` names.
+    ``replay_order`` is a topological order of the nodes. networkx takes the graph as a directed one whose nodes are the node
+    numbers and whose edges have the attributes that ``to_networkx`` names.
     """
 
     tables: tuple[EventTable, ...]
     rank_numbers: tuple[int | None, ...]
     nodes: Nodes
     edges: EdgeArrays
-    order: Int64s
+    replay_order: Int64s
     steps: tuple[StepSpan, ...]
     collectives: tuple[Collective, ...]
     coverage: Coverage
@@ -164,7 +188,12 @@ class DependencyGraph(ArrayDiGraph):
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def name(self, node: int) -> str:
+    def __post_init__(self) -> None:
+        seen_in = weakref.ref(self)
+        object.__setattr__(self, "nodes", replace(self.nodes, seen_in=seen_in))
+        object.__setattr__(self, "edges", replace(self.edges, seen_in=seen_in))
+
+    def name_of(self, node: int) -> str:
         """What a node is called: its event's name, ``gap`` for host time that no event covers."""
         rank, row = int(self.nodes.rank[node]), int(self.nodes.row[node])
         if rank < 0:
@@ -215,7 +244,7 @@ class DependencyGraph(ArrayDiGraph):
         return np.sort(order[first])
 
     @cached_property
-    def adjacency(self) -> Adjacency:
+    def links(self) -> Adjacency:
         """The shown edges between node numbers, for networkx."""
         shown = self.shown_edges
         # Edges stand by destination, so that each node meets its predecessors in this very order.
@@ -237,8 +266,9 @@ class DependencyGraph(ArrayDiGraph):
     def to_networkx(self) -> "nx.DiGraph[int]":
         """A plain ``DiGraph`` of the same nodes and edges. About 15 µs a node.
 
-        A node has ``name``, ``kind`` (of ``NodeKind``), ``work_class``, ``rank`` and ``event`` (the index in that rank's
-        ``traceEvents``; None for gaps and rendezvous), ``start_ns`` and ``dur_ns`` as recorded.
+        A node has ``name``, ``kind`` (of ``NodeKind``), ``work_class``, ``start_ns`` and ``dur_ns`` as recorded; ``rank`` where
+        it has one and its number is known, ``event`` (the index in that rank's ``traceEvents``) where it is one: rendezvous
+        have neither, gaps no event. All values are text, whole numbers and bools, which every writer of networkx takes.
 
         An edge has ``kind`` (of ``EdgeKind``), ``basis``, ``lag_ns``, ``from_start`` (it leaves the start of its source, not
         its end), and ``weight``: the time in ns from the start of its source to the earliest start of its destination, which
@@ -258,15 +288,19 @@ class DependencyGraph(ArrayDiGraph):
 
     def _node_attributes(self, node: int) -> dict[str, object]:
         nodes, rank, row = self.nodes, int(self.nodes.rank[node]), int(self.nodes.row[node])
-        return {
-            "name": self.name(node),
+        number = self.rank_numbers[rank] if rank >= 0 else None
+        found: dict[str, object] = {
+            "name": self.name_of(node),
             "kind": NodeKind(nodes.kind[node]).name.lower(),
             "work_class": WorkClass(nodes.work_class[node]).name.lower(),
-            "rank": self.rank_numbers[rank] if rank >= 0 else None,
-            "event": int(self.tables[rank].column("event")[row]) if rank >= 0 and row >= 0 else None,
             "start_ns": int(nodes.start_ns[node]),
             "dur_ns": int(nodes.dur_ns[node]),
         }
+        if number is not None:
+            found["rank"] = number
+        if rank >= 0 and row >= 0:
+            found["event"] = int(self.tables[rank].column("event")[row])
+        return found
 
     def _edge_attributes(self, edge: int) -> dict[str, object]:
         return {

@@ -15,7 +15,6 @@ import numpy as np
 from networkx.utils.backends import _registered_algorithms
 
 from tracereplay.graph.array_graph import Adjacency, ArrayDiGraph, FrozenDiGraph, Numbers
-from tracereplay.graph.model import DependencyGraph
 from tracereplay.graph.networkx_info import ON_ARRAYS
 from tracereplay.trace.times import Int64s
 
@@ -26,11 +25,11 @@ def topological_generations(G: ArrayDiGraph) -> Iterator[list[Any]]:  # noqa: N8
     Raises:
         NetworkXUnfeasible: the edges run in a circle; what lies before it has been given by then.
     """
-    adjacency = G.adjacency
-    borders = np.flatnonzero(np.diff(adjacency.generation)) + 1
-    for part in np.split(adjacency.order, borders) if adjacency.order.size else ():
+    links = G.links
+    borders = np.flatnonzero(np.diff(links.generation)) + 1
+    for part in np.split(links.order, borders) if links.order.size else ():
         yield G.nodes_at(part)
-    if adjacency.order.size < adjacency.count:
+    if links.order.size < links.count:
         raise nx.NetworkXUnfeasible("Graph contains a cycle or graph changed during iteration")
 
 
@@ -46,7 +45,7 @@ def topological_sort(G: ArrayDiGraph) -> Iterator[Any]:  # noqa: N803
 
 def is_directed_acyclic_graph(G: ArrayDiGraph) -> bool:  # noqa: N803
     """Whether no edges run in a circle."""
-    return G.adjacency.order.size == G.adjacency.count
+    return G.links.order.size == G.links.count
 
 
 def has_cycle(G: ArrayDiGraph) -> bool:  # noqa: N803
@@ -56,12 +55,12 @@ def has_cycle(G: ArrayDiGraph) -> bool:  # noqa: N803
 
 def descendants(G: ArrayDiGraph, source: Hashable) -> set[Any]:  # noqa: N803
     """The nodes that lie after ``source``."""
-    return set(G.nodes_at(G.adjacency.reach(_index(G, source), backward=False)))
+    return set(G.nodes_at(G.links.reach(_index(G, source), backward=False)))
 
 
 def ancestors(G: ArrayDiGraph, source: Hashable) -> set[Any]:  # noqa: N803
     """The nodes that lie before ``source``."""
-    return set(G.nodes_at(G.adjacency.reach(_index(G, source), backward=True)))
+    return set(G.nodes_at(G.links.reach(_index(G, source), backward=True)))
 
 
 def has_path(G: ArrayDiGraph, source: Hashable, target: Hashable) -> bool:  # noqa: N803
@@ -74,7 +73,7 @@ def has_path(G: ArrayDiGraph, source: Hashable, target: Hashable) -> bool:  # no
         if node not in G:
             raise nx.NodeNotFound(f"{role} {node} is not in G")
     first, last = G.index_of(source), G.index_of(target)
-    return first == last or bool(np.isin(last, G.adjacency.reach(first, backward=False)))
+    return first == last or bool(np.isin(last, G.links.reach(first, backward=False)))
 
 
 def dag_longest_path(
@@ -104,23 +103,14 @@ def dag_longest_path_length(
         NetworkXUnfeasible: the edges run in a circle.
     """
     weights = _weights(G, weight, default_weight)
-    length: float = sum(weights[G.adjacency.edges_along(_longest(G, weights))].tolist())
+    length: float = sum(weights[G.links.edges_along(_longest(G, weights))].tolist())
     return length
 
 
 def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
     """A plain networkx graph with all that ours knows; what is no graph of ours comes back as it is."""
     del name
-    if isinstance(obj, DependencyGraph):
-        return obj.to_networkx()
-    if not isinstance(obj, FrozenDiGraph):
-        return obj
-    plain: nx.DiGraph[Any] = nx.DiGraph()
-    plain.add_nodes_from(obj.labels)
-    edges = obj.adjacency
-    for n, (u, v) in enumerate(zip(obj.nodes_at(edges.src), obj.nodes_at(edges.dst), strict=True)):
-        plain.add_edge(u, v, **{str(key): values[n] for key, values in obj.attributes.items()})
-    return plain
+    return obj.to_networkx() if isinstance(obj, ArrayDiGraph) else obj
 
 
 def convert_from_nx(  # noqa: PLR0913 - networkx fixes the parameters
@@ -159,7 +149,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     """Whether a call can be answered here, or why not."""
     function = _registered_algorithms[name]
     if _changes_its_graph(function, args, kwargs):
-        return "graphs of tracereplay are read-only; change graph.to_networkx()"
+        return "graphs of tracereplay are read-only; change graph.copy()"
     if name in ON_ARRAYS:
         graph = args[0] if args else kwargs.get("G")
         apt = graph is not None and graph.is_directed() and not graph.is_multigraph()
@@ -211,7 +201,7 @@ def _longest(graph: ArrayDiGraph, weights: Numbers) -> Int64s:
     if not is_directed_acyclic_graph(graph):
         raise nx.NetworkXUnfeasible("Graph contains a cycle or graph changed during iteration")
     try:
-        return graph.adjacency.longest_path(weights)
+        return graph.links.longest_path(weights)
     except OverflowError as error:
         raise NotImplementedError(str(error)) from error
 

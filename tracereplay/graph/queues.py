@@ -13,7 +13,7 @@ import numpy as np
 from tracereplay.graph.current_device import device_around
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.graph_launches import GraphLaunches, graph_launches
-from tracereplay.trace.sync_rows import STREAM_WAIT, SyncRow, sync_rows
+from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_SYNC, STREAM_WAIT, SyncRow, sync_rows
 from tracereplay.trace.times import Int64s
 
 _NEVER_NS = np.iinfo(np.int64).max
@@ -93,7 +93,7 @@ class _Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lone:
+class Lone:
     """Work whose stream is not recorded, each piece a queue of its own, in order of enqueueing."""
 
     work: Int64s
@@ -110,7 +110,7 @@ class Queues:
     endings: Endings
     _waits: dict[int, _Waits]
     _by_number: dict[int, Queue]
-    _lone: _Lone
+    lone: Lone
     _graphs: GraphLaunches
 
     def behind(self, queue: Queue, time_ns: int) -> set[int]:
@@ -138,12 +138,8 @@ class Queues:
         return sorted({work for queue in queues for work in self.behind(queue, time_ns)})
 
     def of_device(self, device: int | None, time_ns: int) -> list[int]:
-        """The last work by a time of every queue of a device, None for all devices; what names no device may be of any."""
-        long = [q for q in self.of_stream.values() if device is None or q.device in (device, -1)]
-        count = int(np.searchsorted(self._lone.enqueued_ns, time_ns, side="left"))
-        own = self._lone.device[:count]
-        lone = np.ones(count, np.bool_) if device is None else (own == device) | (own < 0)
-        return sorted({*self.behind_all(long, time_ns), *self._lone.work[:count][lone].tolist()})
+        """The last work by a time of every stream of a device, None for all devices; what names no device may be of any."""
+        return self.behind_all((q for q in self.of_stream.values() if is_of(q.device, device)), time_ns)
 
     def awaited(self) -> list[tuple[int, int]]:
         """(producer, consumer) work of every recorded wait; but for those that nothing follows and of a queue for itself."""
@@ -154,6 +150,34 @@ class Queues:
                 producers = self.behind(self._by_number[wait.event_queue], wait.recorded_ns)
                 pairs |= {(producer, consumer) for producer in producers if producer != consumer}
         return sorted(pairs)
+
+
+class Open:
+    """The work without a stream that a thread has not waited for yet. Each piece is the last of its queue for ever; what comes
+    after the first wait for it on a thread comes after the piece by that, and needs no edge of its own.
+    """
+
+    def __init__(self, lone: Lone) -> None:
+        self._lone, self._count = lone, 0
+        self._open: dict[int, int] = {}  # place in the order of enqueueing, by work
+
+    def of_device(self, device: int | None, time_ns: int) -> list[int]:
+        """What of it was enqueued on a device before a time, None for all devices; what names no device may be of any."""
+        count = int(np.searchsorted(self._lone.enqueued_ns, time_ns, side="left"))
+        for place in range(self._count, count):
+            self._open[int(self._lone.work[place])] = place
+        self._count = max(self._count, count)
+        return [w for w, place in self._open.items() if place < count and is_of(int(self._lone.device[place]), device)]
+
+    def waited_for(self, works: Iterable[int]) -> None:
+        """The thread has waited for these."""
+        for work in works:
+            self._open.pop(work, None)
+
+
+def is_of(own: int, device: int | None) -> bool:
+    """Whether work of a device (-1: not recorded) may be of a given one (None: any)."""
+    return device is None or own in (device, -1)
 
 
 def device_queues(draft: RankDraft) -> Queues:
@@ -183,7 +207,7 @@ def _device_queues(draft: RankDraft) -> Queues:
         _endings(draft, order),
         _recorded_waits(draft, of_stream),
         {q.number: q for q in queues},
-        _Lone(pieces, devices[work.row[pieces]], enqueued[pieces]),
+        Lone(pieces, devices[work.row[pieces]], enqueued[pieces]),
         graph_launches(draft),
     )
 
@@ -219,6 +243,21 @@ def _wait(draft: RankDraft, row: SyncRow, of_stream: dict[tuple[int, int], Queue
         return None
     since_ns = int(draft.table.column("ts_ns")[row.call_row])
     return _Wait(waiting.number, since_ns, awaited.number, row.recorded_ns)
+
+
+def named_by(draft: RankDraft, row: SyncRow) -> list[int] | None:
+    """The work on streams that a row of the host's waits names as what its call waits for; None where it does not say."""
+    queues, called_ns = device_queues(draft), int(draft.table.column("ts_ns")[row.call_row])
+    if row.kind == CONTEXT_SYNC:
+        return queues.of_device(row.device, called_ns)
+    if row.kind == STREAM_SYNC:
+        queue = None if row.stream is None else queues.of_stream.get((row.device, row.stream))
+        return None if queue is None else sorted(queues.behind(queue, called_ns))
+    queue = event_queue(draft, row, queues.of_stream)
+    if queue is None or row.recorded_ns is None:
+        return None
+    # A call cannot wait for what is recorded after it has begun.
+    return sorted(queues.behind(queue, min(row.recorded_ns, called_ns)))
 
 
 def event_queue(draft: RankDraft, row: SyncRow, of_stream: dict[tuple[int, int], Queue]) -> Queue | None:

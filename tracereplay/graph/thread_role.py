@@ -9,9 +9,9 @@ from collections import Counter
 
 import numpy as np
 
+from tracereplay.graph.bursts import engine_codes
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.graph.numbering import numbered
-from tracereplay.graph.rules.autograd import engine_codes
 from tracereplay.trace.times import Int64s
 
 _Role = tuple[int, int, int]

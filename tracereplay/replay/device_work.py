@@ -72,7 +72,7 @@ def task_work(graph: DependencyGraph) -> TaskWork:
         asked.works[p].kind if p >= 0 else _UNSHAPED.get(WorkClass(c), OperatorClass.OTHER)
         for p, c in zip(place.tolist(), nodes.work_class[chosen].tolist(), strict=True)
     )
-    across = np.array([graph.name(node).startswith(_ACROSS) for node in chosen.tolist()], np.bool_)
+    across = np.array([graph.name_of(node).startswith(_ACROSS) for node in chosen.tolist()], np.bool_)
     return TaskWork(chosen, place, share, kinds, across, tuple(asked.works))
 
 

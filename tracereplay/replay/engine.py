@@ -61,7 +61,7 @@ def replay_into(schedule: Schedule, graph: DependencyGraph, timing: Timing) -> N
     check_timing(graph, timing)
     edges = graph.edges
     forward(
-        graph.order,
+        graph.replay_order,
         edges.first,
         edges.src,
         edges.from_start,

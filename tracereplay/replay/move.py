@@ -10,7 +10,6 @@
 Waits are results. What nothing models keeps its time and is listed.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import log, nan
 
@@ -22,9 +21,8 @@ from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import Collective, DependencyGraph
 from tracereplay.hardware.collectives.calibration import carry_over_collective
 from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
-from tracereplay.hardware.collectives.model import collective_time
+from tracereplay.hardware.collectives.model import CollectiveTime, collective_time
 from tracereplay.hardware.collectives.schedules import KINDS, Kind
-from tracereplay.hardware.facts import Fact, Measure
 from tracereplay.hardware.load import load_accelerator
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
@@ -32,6 +30,7 @@ from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator
 from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.site import Site
+from tracereplay.units import format_share
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -41,6 +40,15 @@ LEVEL = 0.9
 # Nobody publishes how fast one host runs a framework's code beside another. Between neighbouring generations of server
 # processors single threads differ by some 20 % (the hosts of corpus pair_h100_mi300x: 4 to 10 % on the same work).
 HOST_RANGE = (0.8, 1.25)
+# An unknown figure matters where what depends on it takes more than this share of the steps.
+_MATTERS = 0.01
+# What the names of the links of each level have in them.
+_LEVEL_SIGNS = (
+    ("fabric.scale_up", "accelerator"),
+    ("fabric.scale_out", "nic"),
+    ("host.link", "socket"),
+    ("host.interconnect", "socket"),
+)
 # Groups of errors that go together: classes of operators, then transfers of each level, then the host.
 _SCALE_UP, _SCALE_OUT, _HOST, GROUPS = len(CLASSES), len(CLASSES) + 1, len(CLASSES) + 2, len(CLASSES) + 3
 
@@ -158,11 +166,8 @@ def _move_devices(graph: DependencyGraph, work: TaskWork, source: Site | None, t
         missing = "--from" if here is None else "--hardware"
         raise UsageError(f"the job has device work and {missing} has no accelerators", hint="name a platform with accelerators")
     _carry(graph, work, here, there, made)
-    across = work.node[work.across]
-    ratio = _link_ratio(source.platform, target.platform) if across.size else 1.0
-    before_ns = graph.nodes.dur_ns[across].astype(np.float64)
-    made.put(across, CLASSES.index(OperatorClass.COPY), _Times(before_ns, *(3 * (before_ns * ratio,))))
-    return [*_assumed_of(there), *_slots_assumed(target.platform)]
+    links = _move_copies(graph, work.node[work.across], source.platform, target.platform, made)
+    return [*_assumed_of(there), *_slots_assumed(target.platform), *links]
 
 
 def _carry(graph: DependencyGraph, work: TaskWork, here: Accelerator, there: Accelerator, made: _Made) -> None:
@@ -191,28 +196,45 @@ def _class_codes(work: TaskWork, chosen: Mask) -> npt.NDArray[np.int64]:
     return np.array([CLASSES.index(k) for k, c in zip(work.kind, chosen.tolist(), strict=True) if c], np.int64)
 
 
-def _link_ratio(source: Platform, target: Platform) -> float:
-    """The time of a byte between host and device there over that here."""
+def _move_copies(
+    graph: DependencyGraph, copies: npt.NDArray[np.int64], source: Platform, target: Platform, made: _Made
+) -> list[str]:
+    """Copies between host and device, by the links between the two. A link of which nobody knows the bandwidth matters where
+    the copies take more of the steps than ``_MATTERS``; elsewhere they keep their time.
+
+    Raises:
+        HardwareError: the bandwidth is unknown and matters.
+    """
+    if not copies.size or source == target:
+        return []
+    before_ns = graph.nodes.dur_ns[copies].astype(np.float64)
     rates = [_link_rate(platform) for platform in (source, target)]
-    return rates[0] / rates[1]
+    if rates[0] is not None and rates[1] is not None:
+        after_ns = before_ns * (rates[0] / rates[1])
+        made.put(copies, CLASSES.index(OperatorClass.COPY), _Times(before_ns, after_ns, after_ns, after_ns))
+        return []
+    unknown = (target if rates[1] is None else source).description.name
+    share = before_ns.sum() / max(sum(s.end_ns - s.start_ns for s in graph.steps), 1)
+    if share > _MATTERS:
+        raise HardwareError(
+            f"the bandwidth between host and accelerator is unknown, and copies over it take {format_share(share)} of the steps",
+            where=f"{unknown}: host.link.bandwidth",
+            hint="give it with --set host.link.bandwidth=16GB/s, or in a file that inherits",
+        )
+    made.kept[copies] = True
+    return [
+        f"host.link.bandwidth of {unknown} is unknown: copies over it, {format_share(share)} of the steps, keep their time; "
+        "--set host.link.bandwidth=..."
+    ]
 
 
-def _link_rate(platform: Platform) -> float:
+def _link_rate(platform: Platform) -> float | None:
     link = platform.description.host.link
-    for fact in () if link is None else (link.achievable, link.bandwidth):
-        if fact.base is not None:
-            return float(fact.base)
-    name = platform.description.name
-    raise HardwareError(
-        "the bandwidth between host and accelerator is unknown",
-        where=f"{name}: host.link.bandwidth",
-        hint="give it with --set host.link.bandwidth=16GB/s, or in a file that inherits",
-    )
+    known = [float(fact.base) for fact in (() if link is None else (link.achievable, link.bandwidth)) if fact.base is not None]
+    return known[0] if known else None
 
 
-def _others(
-    graph: DependencyGraph, work: TaskWork, source: Site | None, target: Site, made: _Made
-) -> tuple[Floats, ...]:
+def _others(graph: DependencyGraph, work: TaskWork, source: Site | None, target: Site, made: _Made) -> tuple[Floats, ...]:
     """The factors with each other accelerator that the target's file holds possible."""
     slots = target.platform.description.accelerator
     if slots is None or slots.model.kind != "assumed" or target.platform.accelerator is None:
@@ -236,7 +258,11 @@ def _move_wires(graph: DependencyGraph, source: Site | None, target: Site, made:
         return []
     ranks = 1 + max((r for c in graph.collectives for r in _members(graph, c)), default=0)
     here = None if source is None or graph.host_carries_classes else _fabric(source.platform, ranks)
-    there = _fabric(target.platform, ranks)
+    there = (
+        here
+        if here is not None and source is not None and source.platform == target.platform
+        else _fabric(target.platform, ranks)
+    )
     assumed: list[str] = []
     for c in graph.collectives:
         nodes = np.array([n for n in c.transfers if graph.nodes.dur_ns[n] > 0], np.int64)
@@ -269,7 +295,7 @@ def _members(graph: DependencyGraph, c: Collective) -> tuple[int, ...]:
 def _moved_wire(
     graph: DependencyGraph, c: Collective, nodes: npt.NDArray[np.int64], here: Fabric | None, there: Fabric
 ) -> tuple[Wire, float, float, tuple[str, ...]] | None:
-    """The collective on the target, its bounds as multiples of its time, what its time rests on; None where nothing models it."""
+    """The collective on the target, its bounds as multiples of its time, what it rests on; None where nothing models it."""
     members = _members(graph, c)
     if c.name not in KINDS or len(members) < 2 or not nodes.size or (c.name == "send_recv" and len(members) != 2):
         return None
@@ -288,7 +314,14 @@ def _moved_wire(
     low, after_ns, high = (max(b, 1) for b in bounds)
     latency = time.latency_ns / time.time_ns if time.time_ns else nan
     wire = Wire(c.name, size, time.algorithm, time.bottleneck, latency, before_ns, after_ns)
-    return wire, low / after_ns, high / after_ns, time.assumed
+    return wire, low / after_ns, high / after_ns, _of_links(time)
+
+
+def _of_links(time: CollectiveTime) -> tuple[str, ...]:
+    """Of what is assumed of a platform the keys of levels whose links the collective uses."""
+    names = " ".join(link.name for link in time.links)
+    used = [level for level, sign in _LEVEL_SIGNS if sign in names] or ["fabric.scale_up"]
+    return tuple(key for key in time.assumed if key.startswith(tuple(used)))
 
 
 def _size(c: Collective, members: int) -> float | None:
@@ -341,5 +374,3 @@ def _slots_assumed(platform: Platform) -> list[str]:
 def _described(platform: Platform, key: str) -> str:
     fact = dict(platform.fields()).get(key)
     return key if fact is None else f"{key} {fact.text()}: {fact.source}"
-
-

@@ -20,6 +20,7 @@ from tracereplay.graph.numbering import numbered
 from tracereplay.graph.threads import HostThreads
 from tracereplay.replay.schedule import Schedule
 from tracereplay.trace.schema import DEVICE_ROLES, HOST_ROLES, Role
+from tracereplay.trace.sync_rows import call_of_rows
 from tracereplay.trace.table import EventTable
 from tracereplay.trace.times import Int64s
 
@@ -119,13 +120,9 @@ class _Rank:
                 self._along(row, int(under[0]), int(latest))
 
     def _sync_rows(self) -> None:
-        calls = self.table.rows_of(Role.RUNTIME)
-        call_of = dict(zip(self.table.column("correlation")[calls].tolist(), calls.tolist(), strict=True))
-        call_of.pop(-1, None)
-        for row in self.table.rows_of(Role.CUDA_SYNC):
-            call = call_of.get(int(self.table.column("correlation")[row]))
-            if call is not None and self.kept[call]:
-                self._along(int(row), call, call)
+        for row, call in call_of_rows(self.table).items():
+            if self.kept[call]:
+                self._along(row, call, call)
 
     def _along(self, row: int, first: int, last: int) -> None:
         """Keep a row's distance from the begin of one row and the end of another."""

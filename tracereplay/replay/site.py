@@ -59,9 +59,9 @@ def source_of(graph: DependencyGraph, name: str | None) -> Site | None:
     return Site(platform, 1.0)
 
 
-def journey(graph: DependencyGraph, source: Site | None, hardware: str | None, settings: Iterable[Setting]) -> Journey:
-    """From ``source`` to ``hardware`` (a platform, or an accelerator for the slots of where it ran; None: where it ran) under the
-    settings.
+def journey(source: Site | None, hardware: str | None, settings: Iterable[Setting]) -> Journey:
+    """From ``source`` to ``hardware`` (a platform, or an accelerator for the slots of where it ran; None: where it ran) under
+    the settings.
 
     Raises:
         UsageError: no hardware at all, settings that do not fit it.

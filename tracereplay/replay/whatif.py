@@ -1,13 +1,13 @@
 """Changes to a job: in, a graph and changes; out, a Timing to replay and what the changes moved.
 
 A change multiplies the recorded durations of the tasks that it selects (or the launch lags). Waits are never selected:
-they are results. A collective whose wait and transfer cannot be told apart has several readings (``_readings``): all of its
-time is transfer, or none is.
+they are results. A collective whose wait and transfer cannot be told apart has several readings (``_readings``) where a change
+touches it or moves when this rank comes to it: all of its time is transfer, or none is.
 """
 
 import fnmatch
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -59,10 +59,11 @@ class Moved:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A changed timing in which the time of collectives that cannot be split is all transfer; ``unsplit`` are the other
-    readings of that time (empty: the changes touch none of them), of which an answer takes the extremes.
+    readings of that time (empty: the changes concern none of them), of which an answer takes the extremes.
 
-    ``unsplit_touched`` and ``unsplit_kept`` count the records of such collectives that the changes touch and that they leave
-    as recorded; ``absent`` are the ranks that take part in the former and are not here.
+    Of the records of such collectives ``unsplit_touched`` counts those that the changes touch, ``unsplit_moved`` those to which
+    ranks come at another time alone, ``unsplit_kept`` those that stay as recorded; ``absent`` are the ranks that take part in
+    the former two and are not here.
     """
 
     timing: Timing
@@ -70,6 +71,7 @@ class Scenario:
     moved: dict[str, Moved]
     unmoved: tuple[str, ...]
     unsplit_touched: int = 0
+    unsplit_moved: int = 0
     unsplit_kept: int = 0
     absent: tuple[int, ...] = ()
 
@@ -135,33 +137,80 @@ def apply(graph: DependencyGraph, changes: list[Change], base: Timing | None = N
     touched = unsplit & (factors.node != 1)
     lag_ns = _scaled(base.lag_ns, factors.lag)
     timing = Timing(_scaled(base.dur_ns, factors.node), lag_ns, base.residue_ns, base.release_ns)
+    concerned = touched | _reached_otherwise(graph, timing) if unsplit.any() else touched
     return Scenario(
         timing=timing,
-        unsplit=_readings(graph, base, timing, factors.node) if touched.any() else (),
+        unsplit=_readings(graph, base, timing, factors) if concerned.any() else (),
         moved=_moved(graph, base, timing, factors),
         unmoved=tuple(dict.fromkeys(factors.unmoved)),
         unsplit_touched=int(np.count_nonzero(touched)),
-        unsplit_kept=int(np.count_nonzero(unsplit & ~touched)),
-        absent=tuple(sorted({rank for c in graph.collectives if touched[[*c.transfers]].any() for rank in c.absent})),
+        unsplit_moved=int(np.count_nonzero(concerned & ~touched)),
+        unsplit_kept=int(np.count_nonzero(unsplit & ~concerned)),
+        absent=tuple(sorted({rank for c in graph.collectives if concerned[[*c.transfers]].any() for rank in c.absent})),
     )
 
 
-def _readings(graph: DependencyGraph, base: Timing, changed: Timing, factors: npt.NDArray[np.float64]) -> tuple[Timing, ...]:
-    """What the time of collectives that cannot be split may be, beside transfer of this rank alone.
+def _reached_otherwise(graph: DependencyGraph, timing: Timing) -> Mask:
+    """Collectives that cannot be split because ranks are not here, and to which a rank comes at another time than recorded."""
+    alone = len(graph.tables) == 1
+    waiting = np.zeros(len(graph), np.bool_)
+    waiting[[node for c in graph.collectives if c.transfer_ns is None and (alone or c.absent) for node in c.transfers]] = True
+    return np.asarray(waiting & (replay(graph).start_ns != replay(graph, timing).start_ns))
 
-    - all of it waiting. It ends when the ranks that are not here arrive, as they did; at once where a change makes this rank
-      the later one.
-    - all of it waiting for ranks that all transfers before it move. A rank gains or loses no more by its collectives than
-      their transfers together, and no transfer is longer than the shortest record of it.
+
+def _readings(graph: DependencyGraph, base: Timing, changed: Timing, factors: _Factors) -> tuple[Timing, ...]:
+    """What the time of collectives that cannot be split may be, beside transfer of this rank alone: all of it waiting. It ends
+    when the ranks that are not here come (``_ends_by_others``), at once where a change makes this rank the later one.
     """
     unsplit = graph.nodes.kind == NodeKind.UNSPLIT
     dur_ns = np.where(unsplit, 0, changed.dur_ns)
-    ends_ns = replay(graph, base).end_ns
-    moved_ns = _moved_by_transfers(graph, base, factors, ends_ns)
     return tuple(
         Timing(dur_ns, changed.lag_ns, changed.residue_ns, np.where(unsplit, end_ns, changed.release_ns))
-        for end_ns in (ends_ns, ends_ns + moved_ns)
+        for end_ns in _ends_by_others(graph, base, factors)
     )
+
+
+def _ends_by_others(graph: DependencyGraph, base: Timing, factors: _Factors) -> list[Int64s]:
+    """When tasks may end that end when ranks come that are not here.
+
+    They come
+
+    - when they did, in the recording;
+    - moved by the transfers before, where the changes touch transfers that cannot be split. A rank gains or loses no more by
+      its collectives than their transfers together, and no transfer is longer than the shortest record of it;
+    - as if all that they did had been multiplied by the least or the largest factor, where other work is changed: what a rank
+      has done by a time takes at least the least factor of that time, and at most the largest one. Time counts from the first
+      task here: that other ranks began earlier, no file says;
+    - at once, where ranks are made equal: what the others do then is not known.
+    """
+    nodes, ends_ns = graph.nodes, replay(graph).end_ns
+    found = [ends_ns]
+    if ((nodes.kind == NodeKind.UNSPLIT) & (factors.node != 1)).any():
+        found.append(ends_ns + _moved_by_transfers(graph, base, factors.node, ends_ns))
+    least, most = _extremes(graph, factors)
+    if _is_other_job(graph, base):
+        least = 0.0
+    origin_ns = int(nodes.start_ns.min())
+    for factor in {least, most} - {1.0}:
+        elapsed_ns = np.minimum((ends_ns - origin_ns) * factor, _LONGEST_JOB_NS)
+        found.append(origin_ns + np.rint(elapsed_ns).astype(np.int64))
+    return found
+
+
+def _is_other_job(graph: DependencyGraph, base: Timing) -> bool:
+    """True for a base that is not the recording."""
+    recorded = recorded_timing(graph)
+    return any((getattr(base, f.name) != getattr(recorded, f.name)).any() for f in fields(Timing))
+
+
+def _extremes(graph: DependencyGraph, factors: _Factors) -> tuple[float, float]:
+    """The least and the largest factor, at most and at least 1, where more than transfers is changed; else none."""
+    lags = factors.lag[graph.edges.lag_ns != 0]
+    timed = graph.nodes.dur_ns > 0
+    if not ((factors.node[timed & ~_is_wire(graph)] != 1).any() or (lags != 1).any()):
+        return 1.0, 1.0
+    chosen = np.concatenate([factors.node[timed], lags, [1.0]])
+    return float(chosen.min()), float(chosen.max())
 
 
 def _moved_by_transfers(graph: DependencyGraph, base: Timing, factors: npt.NDArray[np.float64], ends_ns: Int64s) -> Int64s:
@@ -325,9 +374,7 @@ def _moved(graph: DependencyGraph, base: Timing, after: Timing, factors: _Factor
     return moved
 
 
-def _moved_collectives(
-    graph: DependencyGraph, before: Timing, after: Timing, touched: Mask, basis: str
-) -> dict[str, Moved]:
+def _moved_collectives(graph: DependencyGraph, before: Timing, after: Timing, touched: Mask, basis: str) -> dict[str, Moved]:
     rows: dict[str, list[tuple[int, int]]] = {}
     for c in graph.collectives:
         mine = [n for n in c.transfers if touched[n]]

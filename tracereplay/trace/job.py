@@ -26,7 +26,7 @@ from tracereplay.trace.table import EventTable
 if TYPE_CHECKING:
     from tracereplay.manifest import Manifest
 
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _SUFFIXES = (".json", ".json.gz", ".json.zst", ".json.zip", ".zip")
 # Compressed bytes from which starting processes (about 1 s each) pays: some 40 MB of JSON, 0.6 s to read.
 _PARALLEL_BYTES = 16 << 20
@@ -160,7 +160,7 @@ def _read_all(paths: Sequence[str], extras: Extras) -> tuple[list[EventTable], "
     tables = [table for part in stored if part is not None for table in part]
     rest = [path for path, part in zip(paths, stored, strict=True) if part is None]
     files = find_trace_files(rest) if rest else []
-    record = _manifest_for([*files, *(Path(path) / _MANIFEST for path in paths)], extras.manifest)
+    record = _manifest_for([*files, *(Path(path) / MANIFEST for path in paths)], extras.manifest)
     if record is None:
         record = next((m for path in paths if (m := _stored_manifest(Path(path))) is not None), None)
     return [*tables, *read_tables(files, extras)], record
@@ -210,13 +210,13 @@ def find_trace_files(paths: Sequence[str]) -> list[Path]:
         if not text:
             raise TraceError("an empty path", where="''", hint="check the path")
         if path.is_dir():
-            matches = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES) and p.name != _MANIFEST)
+            matches = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES) and p.name != MANIFEST)
             if not matches:
                 raise TraceError("a folder without traces", where=text, hint="it should hold *.json or *.json.gz files")
         elif path.exists():
             matches = [path]
         else:
-            matches = sorted(Path(match) for match in glob.glob(text) if Path(match).name != _MANIFEST)  # noqa: PTH207 - may be absolute
+            matches = sorted(Path(match) for match in glob.glob(text) if Path(match).name != MANIFEST)  # noqa: PTH207 - may be absolute
             if not matches:
                 raise TraceError("no such file or folder", where=text, hint="check the path")
         found.extend(match for match in matches if match not in found)
@@ -292,7 +292,7 @@ def _ends(tables: list[EventTable]) -> list[dict[CollectiveKey, int]]:
 
 
 def _manifest_for(files: list[Path], given: Path | None) -> "Manifest | None":
-    path = given or files[0].parent / _MANIFEST
+    path = given or files[0].parent / MANIFEST
     if given is None and not path.is_file():
         return None
     from tracereplay.manifest import read_manifest  # noqa: PLC0415 - pydantic's 0.1 s only where there is a manifest

@@ -142,15 +142,20 @@ def write_job(
         raise UsageError(what, where=str(target), hint="free space or choose another --output") from error
 
 
+def is_job_directory(folder: Path) -> bool:
+    """True where a folder holds a job that ``write_job`` wrote."""
+    return (folder / JOB_FILE).is_file()
+
+
 def read_job_directory(folder: Path) -> list[EventTable] | None:
     """The tables of a job directory in their order; None where the folder is none.
 
     Raises:
         TraceError: a job directory of another schema number, or damaged.
     """
-    index = folder / JOB_FILE
-    if not index.is_file():
+    if not is_job_directory(folder):
         return None
+    index = folder / JOB_FILE
     try:
         return _read_ranks(index)
     except FileNotFoundError:

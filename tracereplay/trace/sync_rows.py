@@ -38,22 +38,34 @@ class SyncRow:
     recorded_ns: int | None
 
 
+def call_of_rows(table: EventTable) -> dict[int, int]:
+    """The runtime call to which each row belongs, both as rows of the table; rows without one are left out."""
+    return table.remembered("calls of sync rows", lambda: _call_of_rows(table))
+
+
+def _call_of_rows(table: EventTable) -> dict[int, int]:
+    ts, correlation = table.column("ts_ns"), table.column("correlation")
+    rows = table.rows_of(Role.CUDA_SYNC).tolist()
+    calls = _calls_by_correlation(table) if rows else {}
+    found = {row: _nearest(calls.get(int(correlation[row]), []), int(ts[row]), ts) for row in rows}
+    return {row: call for row, call in found.items() if call is not None}
+
+
 def sync_rows(table: EventTable) -> tuple[SyncRow, ...]:
     """All rows whose call is in the table, in file order; decoded once a table."""
     return table.remembered("sync_rows", lambda: _sync_rows(table))
 
 
 def _sync_rows(table: EventTable) -> tuple[SyncRow, ...]:
-    rows = table.rows_of(Role.CUDA_SYNC)
-    if rows.size == 0:
+    call_of = call_of_rows(table)
+    if not call_of:
         return ()
-    ts, correlation, device = table.column("ts_ns"), table.column("correlation"), table.column("device")
+    ts, device = table.column("ts_ns"), table.column("device")
     calls = _calls_by_correlation(table)
     found = []
-    for row in rows.tolist():
+    for row, call in call_of.items():
         kind = _KINDS.get(table.name_of(row))
-        call = _nearest(calls.get(int(correlation[row]), []), int(ts[row]), ts)
-        if kind is None or call is None:
+        if kind is None:
             continue
         args = table.args_of(row)
         record = _nearest(calls.get(_known(args.get("wait_on_cuda_event_record_corr_id")) or 0, []), int(ts[row]), ts)

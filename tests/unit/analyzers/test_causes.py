@@ -118,7 +118,7 @@ def test_an_operator_is_the_task_with_which_it_begins(tmp_path: Path) -> None:
 
     target = target_of_event(graph, 0, 1)
 
-    assert (graph.nodes.start_ns[target.node], graph.name(target.node)) == (10_000, "inner")
+    assert (graph.nodes.start_ns[target.node], graph.name_of(target.node)) == (10_000, "inner")
     assert explain(graph, target).place == Place(0, 1, "outer")
 
 
@@ -209,4 +209,4 @@ def test_a_cause_may_be_later_by_its_slack_and_not_by_more(traces: list[TraceFil
 def _place(graph: DependencyGraph, node: int) -> Place:
     rank, row = int(graph.nodes.rank[node]), int(graph.nodes.row[node])
     event = int(graph.tables[rank].column("event")[row]) if rank >= 0 and row >= 0 else None
-    return Place(graph.rank_numbers[rank] if rank >= 0 else None, event, graph.name(node))
+    return Place(graph.rank_numbers[rank] if rank >= 0 else None, event, graph.name_of(node))

@@ -106,24 +106,57 @@ def test_notes_say_why_there_is_an_interval(tmp_path: Path) -> None:
 
 def test_a_wait_ends_no_earlier_because_its_rank_arrives_earlier(tmp_path: Path) -> None:
     # The launch at 10 comes at 5, so the all-reduce starts at 15. All of it transfer: 50 of its 100 µs, ends at 65. All of it
-    # waiting for rank 1: it ends at 120 as before. The 75 µs of host time after the wake-up at 125 take half in both.
+    # waiting for rank 1: it ends at 120 as before or, where rank 1 did nothing but host work, at 60. The 75 µs of host time
+    # after the wake-up 5 later take half in all.
     prediction = predict(
         graph_of(tmp_path, late_peer()[0]), [parse_scale("collective:all_reduce=0.5x"), parse_scale("host=0.5x")]
     )
 
-    assert prediction.interval == Interval(107_500, 162_500, None)
+    assert prediction.interval == Interval(102_500, 162_500, None)
     (reason,) = prediction.unsure
     assert reason == (
-        "host may change on the ranks that are not here too, and with it how long these ranks wait for them: the truth may lie "
-        "outside the interval"
+        "host may change on the ranks that are not here too, all that they do or nothing: they are taken to have entered their "
+        "first step no earlier than the ranks that are here"
     )
     assert notes(prediction)[-1] == reason
 
 
-def test_a_change_elsewhere_says_that_waiting_for_missing_ranks_is_kept(tmp_path: Path) -> None:
+def test_a_change_that_moves_a_rank_s_arrival_gives_an_interval(tmp_path: Path) -> None:
+    # The launch at 10 comes at 5. The all-reduce follows with its whole 100 µs and ends at 115; or it ends when rank 1 comes,
+    # as recorded at 120; or at 60, where rank 1 did nothing but host work. The wake-up takes 5, the 75 µs after it 37.5.
     prediction = scaled(tmp_path, "host=0.5x", late_peer()[0])
 
-    assert (prediction.interval, prediction.unsplit, prediction.unsplit_kept) == (None, 0, 1)
+    assert prediction.interval == Interval(102_500, 162_500, None)
+    assert prediction.predicted_ns is None
+    assert (prediction.unsplit, prediction.unsplit_moved, prediction.unsplit_kept, prediction.ranks_to_add) == (0, 1, 0, (1,))
+    assert notes(prediction)[0] == (
+        "1 collective records miss participants, and these ranks come to them at another time: the answer is an interval over "
+        "when the missing ranks may come; predicted_ns, speedup and steady_ns are null; add ranks 1"
+    )
+
+
+def test_slower_it_may_end_as_much_later_as_all_that_others_did(tmp_path: Path) -> None:
+    # Launched at 20 and begun at 30, the all-reduce ends at 130 all transfer, at 120 as recorded, at 240 where rank 1 did
+    # nothing but host work; then 5 and twice 75.
+    assert scaled(tmp_path, "host=2x", late_peer()[0]).interval == Interval(275_000, 395_000, None)
+
+
+def test_a_number_stays_where_no_reading_changes_the_step(tmp_path: Path) -> None:
+    # Nobody waits for the all-reduce, and the step ends with its mark.
+    trace = TraceFile(0, 2).step(1, 0, 300).call("cudaLaunchKernel", 10, 5, 1).kernel(ALL_REDUCE, 20, 60, 7, 1)
+
+    prediction = scaled(tmp_path, "launch=0.5x", trace.op("a", 200, 5))
+
+    assert (prediction.predicted_ns, prediction.interval, prediction.unsplit_moved) == (300_000, None, 1)
+
+
+def test_a_change_elsewhere_says_that_waiting_for_missing_ranks_is_kept(tmp_path: Path) -> None:
+    # The kernel begins after the all-reduce has ended: no rank comes to a collective at another time.
+    trace = late_peer()[0].call("cudaLaunchKernel", 160, 5, 3).kernel("gemm", 166, 10, 7, 3)
+
+    prediction = scaled(tmp_path, "class:gemm=0.5x", trace)
+
+    assert (prediction.interval, prediction.unsplit, prediction.unsplit_moved, prediction.unsplit_kept) == (None, 0, 0, 1)
     assert notes(prediction) == [
         "1 collective records miss participants and keep their time: how much of it is waiting, and what the change does to "
         "that, only the missing ranks tell"

@@ -23,8 +23,8 @@ ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 def assert_ordered(graph: DependencyGraph) -> None:
     """Every node stands in the order once, after everything that it waits for."""
-    assert sorted(graph.order.tolist()) == list(range(len(graph)))
-    place = np.argsort(graph.order)
+    assert sorted(graph.replay_order.tolist()) == list(range(len(graph)))
+    place = np.argsort(graph.replay_order)
     assert (place[graph.edges.src] < place[graph.edges.dst]).all()
 
 
@@ -51,7 +51,7 @@ def test_without_device_work_operators_carry_the_classes(tmp_path: Path) -> None
 
     graph = graph_of(tmp_path, trace)
 
-    classes = {graph.name(n): WorkClass(graph.nodes.work_class[n]) for n in range(len(graph))}
+    classes = {graph.name_of(n): WorkClass(graph.nodes.work_class[n]) for n in range(len(graph))}
     assert classes == {
         "ProfilerStep#1": WorkClass.HOST,
         "aten::mm": WorkClass.GEMM,
@@ -73,7 +73,7 @@ def test_copies_and_memory_sets_are_classed_by_role_whatever_their_name(tmp_path
 def test_what_nothing_precedes_is_pinned_to_its_recorded_start(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, TraceFile().step(1, 0, 100).op("a", 10, 5).kernel("k", 20, 30, 7).kernel("l", 60, 5, 7))
 
-    released = {graph.name(n): int(t) for n, t in enumerate(graph.nodes.release_ns) if t != NO_RELEASE}
+    released = {graph.name_of(n): int(t) for n, t in enumerate(graph.nodes.release_ns) if t != NO_RELEASE}
     assert released == {"ProfilerStep#1": 0, "k": 20_000}
     assert graph.coverage.unlinked_work == 2
 

@@ -72,7 +72,7 @@ def test_what_else_is_pinned_moves_with_the_entry_of_its_rank(tmp_path: Path) ->
 
     schedule = replay(graph, without_stragglers(graph).timing)
 
-    (poll,) = np.flatnonzero([graph.name(n) == "poll" for n in range(len(graph))])
+    (poll,) = np.flatnonzero([graph.name_of(n) == "poll" for n in range(len(graph))])
     assert (graph.nodes.start_ns[poll], schedule.start_ns[poll]) == (80_000, 50_000)
 
 
@@ -93,5 +93,5 @@ def test_only_steps_of_one_number_are_compared(tmp_path: Path) -> None:
 
     found = without_stragglers(graph)
 
-    operators = np.flatnonzero([graph.name(n) == "a" for n in range(len(graph))])
+    operators = np.flatnonzero([graph.name_of(n) == "a" for n in range(len(graph))])
     assert found.timing.dur_ns[operators].tolist() == [20_000, 30_000, 20_000, 30_000]

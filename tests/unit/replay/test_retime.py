@@ -80,6 +80,15 @@ def test_a_sync_row_moves_with_its_call(tmp_path: Path) -> None:
     assert (found[f"{SYNC}@30"], found["Stream Sync@31"]) == ((30, 23), (31, 21))
 
 
+def test_of_two_calls_with_one_id_a_sync_row_moves_with_the_one_before_it(tmp_path: Path) -> None:
+    trace = TraceFile(0, 1).step(1, 0, 200).call(LAUNCH, 10, 2, 1).kernel("k", 20, 60, 7, 1).call(SYNC, 30, 53, 9)
+    trace.event("cuda_sync", "Stream Sync", 31, 51, pid=0, tid=7, args={"stream": 7, "correlation": 9})
+
+    found = told(graph_of(tmp_path, trace.call(SYNC, 150, 4, 9)), "kernel:*=0.5x")
+
+    assert found["Stream Sync@31"] == (31, 21)
+
+
 def test_what_the_graph_does_not_cover_is_left_out_and_counted(tmp_path: Path) -> None:
     trace = TraceFile(0, 1).op("before", 0, 10).step(1, 20, 100).op("a", 30, 5).op("after", 130, 10).op("lost", 40, -1)
     trace.event("Trace", "PyTorch Profiler (0)", 0, 200).event("gpu_user_annotation", "range", 40, 5, pid=0, tid=7)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.bursts import Burst, Bursts, engine_codes
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, concat_edges, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
@@ -19,61 +20,18 @@ from tracereplay.graph.wake_up import wake_up_ns
 from tracereplay.trace.table import EventTable
 from tracereplay.trace.times import Int64s
 
-ENGINE_PREFIX = "autograd::engine::evaluate_function"
-
-
-@dataclass(frozen=True, slots=True)
-class Burst:
-    """One backward pass on a thread of the engine: thread index, begin, end."""
-
-    thread: int
-    start_ns: int
-    end_ns: int
-
-
-def engine_codes(table: EventTable) -> Int64s:
-    """Name codes of the engine's own events."""
-    return np.array([code for code, name in enumerate(table.names) if name.startswith(ENGINE_PREFIX)], np.int64)
-
-
-def find_bursts(table: EventTable, threads: list[Int64s], main: int) -> tuple[list[Burst], int]:
-    """Bursts of every backward thread while ``main`` is silent, and how many overlap with work of ``main``."""
-    codes = engine_codes(table)
-    if main < 0 or codes.size == 0:
-        return [], 0
-    progress = _progress(table, threads[main], codes)
-    bursts, refuted = [], 0
-    for number, rows in enumerate(threads):
-        if number == main or not np.isin(table.codes("name")[rows], codes).any():
-            continue
-        for start, end in _runs(table, rows, progress):
-            silent = np.searchsorted(progress, start, side="left") == np.searchsorted(progress, end, side="left")
-            if silent:
-                bursts.append(Burst(number, start, end))
-            else:
-                refuted += 1
-    return bursts, refuted
-
 
 def returns_ns(draft: RankDraft) -> Int64s:
     """When backward passes give the forward thread back its turn, in order: time of it that contains one is such a wait."""
-    bursts, _ = _bursts(draft)
-    return np.sort(np.array([burst.end_ns for burst in bursts], np.int64))
+    return np.sort(np.array([burst.end_ns for burst in draft.bursts.passes], np.int64))
 
 
-def _bursts(draft: RankDraft) -> tuple[list[Burst], int]:
-    """``find_bursts`` of a draft's threads, once a draft."""
-    rows = [thread.rows[thread.rows >= 0] for thread in draft.threads]
-    return draft.remembered("bursts", lambda: find_bursts(draft.table, rows, draft.main))
-
-
-def cut_points(table: EventTable, threads: list[Int64s], main: int) -> dict[int, list[int]]:
+def cut_points(table: EventTable, threads: list[Int64s], main: int, bursts: Bursts) -> dict[int, list[int]]:
     """Where a thread's gap must be cut: the forward thread, where it hands over each burst."""
-    bursts, _ = find_bursts(table, threads, main)
-    return {main: _handed_over_ns(table, threads[main], bursts)} if bursts else {}
+    return {main: _handed_over_ns(table, threads[main], bursts.passes)} if bursts.passes else {}
 
 
-def _handed_over_ns(table: EventTable, forward: Int64s, bursts: list[Burst]) -> list[int]:
+def _handed_over_ns(table: EventTable, forward: Int64s, bursts: tuple[Burst, ...]) -> list[int]:
     """When each burst was handed over: a thread's wake-up before it begins, but not before the forward thread's last event
     ended.
     """
@@ -86,7 +44,7 @@ def _handed_over_ns(table: EventTable, forward: Int64s, bursts: list[Burst]) -> 
 
 def autograd(draft: RankDraft) -> Found:
     """Edges forward → backward at the begin of each burst, back at its end and at each leaf that the forward thread runs."""
-    bursts, refuted = _bursts(draft)
+    bursts, refuted = draft.bursts.passes, draft.bursts.refuted
     if not bursts:
         return found(make_edges(Why.AUTOGRAD, Basis.INFERRED, [], []), refuted=refuted)
     given_to: list[tuple[int, int]] = []
@@ -118,29 +76,6 @@ def autograd(draft: RankDraft) -> Found:
 
 def _columns(pairs: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
-
-
-def _progress(table: EventTable, rows: Int64s, codes: Int64s) -> Int64s:
-    """Start times of the forward thread's own events: those that begin outside every event of the engine."""
-    engine = rows[np.isin(table.codes("name")[rows], codes)]
-    starts = np.sort(table.column("ts_ns")[rows])
-    if engine.size == 0:
-        return starts
-    begin = table.column("ts_ns")[engine]
-    reach = np.maximum.accumulate(begin + table.column("dur_ns")[engine])
-    position = np.searchsorted(begin, starts, side="right") - 1
-    return starts[(position < 0) | (starts >= reach[np.maximum(position, 0)])]
-
-
-def _runs(table: EventTable, rows: Int64s, progress: Int64s) -> list[tuple[int, int]]:
-    """(begin, end) of the stretches of a thread between which the forward thread made progress."""
-    starts = table.column("ts_ns")[rows]
-    reach = np.maximum.accumulate(starts + table.column("dur_ns")[rows])
-    gap = np.flatnonzero(starts[1:] > reach[:-1])
-    moved = np.searchsorted(progress, starts[gap + 1], side="right") > np.searchsorted(progress, reach[gap], side="left")
-    borders = gap[moved] + 1
-    begins, ends = np.concatenate([[0], borders]), np.concatenate([borders, [rows.size]]) - 1
-    return [(int(starts[b]), int(reach[e])) for b, e in zip(begins, ends, strict=True)]
 
 
 def _node_starting_at(thread: HostThread, time_ns: int) -> int | None:

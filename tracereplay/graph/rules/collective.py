@@ -9,7 +9,7 @@ Collectives are matched over ranks by process group, step, kind and order. Where
 the shortest participant's duration: an upper bound of the wire time that needs no common clock. Rooted and point-to-point
 transfers run from the latest start to the end. A collective whose other participants are missing keeps its time unsplit.
 Where no recording names groups, and the collectives that kind and order put together do not end together, common ends say
-who took part.
+who took part. Send/receive kernels that nothing recorded tells from all-to-alls are joined where order and common ends agree.
 """
 
 import re
@@ -79,10 +79,19 @@ def _regrouped(job: Job, members: _ByKey) -> _ByKey:
     """The same with collectives of which no group is recorded put together by their ends, where kind and order do not fit: a
     job whose ranks form several groups runs collectives that not every rank takes part in.
     """
+    if len(job.ranks) < _FEWEST_RANKS or job.ranks_missing or not _clocks_known(job):
+        return members
     loose = {key: group for key, group in members.items() if _is_loose(key, group)}
+    # Messages between pairs of ranks fit no group; what other collectives show says nothing about them, nor they about those.
+    for messages in (False, True):
+        members = _by_ends(job, members, {k: g for k, g in loose.items() if _is_message(g) == messages})
+    return members
+
+
+def _by_ends(job: Job, members: _ByKey, loose: _ByKey) -> _ByKey:
+    """The same with the ``loose`` ones put together by their ends, unless they fit as they are or their ends do not tell."""
     fitting = sum(_all_present(job, key, group) and _ends_agree(group) for key, group in loose.items())
-    few = len(job.ranks) < _FEWEST_RANKS or job.ranks_missing
-    if few or fitting >= _NEARLY_ALL * len(loose) or any(t.clock.offset_ns is None for t in job.ranks):
+    if fitting >= _NEARLY_ALL * len(loose):
         return members
     scattered = [member for group in loose.values() for member in group]
     kinds = {name: code for code, name in enumerate(sorted({kind_of(m.recorded.name) for m in scattered}))}
@@ -99,6 +108,15 @@ def _regrouped(job: Job, members: _ByKey) -> _ByKey:
         key = CollectiveKey(None, kind_of(member.recorded.name), None, 0, number, BY_ENDS)
         found.setdefault(key, []).append(member)
     return found
+
+
+def _clocks_known(job: Job) -> bool:
+    return all(trace.clock.offset_ns is not None for trace in job.ranks)
+
+
+def _is_message(group: list[_Member]) -> bool:
+    """True for send/receive kernels of which nothing says whether they are messages or an all-to-all."""
+    return all(m.recorded.name == "send_recv" for m in group)
 
 
 def _is_loose(key: CollectiveKey, group: list[_Member]) -> bool:
@@ -129,7 +147,7 @@ def _members(draft: RankDraft) -> list[_Member]:
 
 def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
     """True where each participant is here once, and they do not contradict each other. Point-to-point work without a
-    recorded group cannot say who they are.
+    recorded group does not say who they are: where all ranks are here, it is of those that end together.
     """
     if _contradictory([m.recorded for m in group]):
         return False
@@ -137,8 +155,10 @@ def _all_present(job: Job, key: CollectiveKey, group: list[_Member]) -> bool:
         return len(group) > 1
     if group[0].recorded.peers is not None:
         return sorted(job.ranks[m.draft.index].rank or 0 for m in group) == sorted(group[0].recorded.peers)
-    if all(m.recorded.name == "send_recv" for m in group) and all(m.recorded.group_size is None for m in group):
-        return False
+    if _is_message(group) and all(m.recorded.group_size is None for m in group):
+        told = not job.ranks_missing and _clocks_known(job) and not any(m.draft.work.on_host[m.work] for m in group)
+        if not (told and _ends_agree(group)):
+            return False
     expected = _expected_size(job, key, group)
     return expected is not None and len(group) == expected and len({m.draft.index for m in group}) == len(group)
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.bursts import engine_codes
 from tracereplay.graph.chance import coincidence
 from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, Found, concat_edges, found, make_edges
@@ -30,7 +31,6 @@ from tracereplay.graph.graph_launches import graph_launches
 from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.queues import Queues, device_queues
 from tracereplay.graph.readiness import Readiness, readiness
-from tracereplay.graph.rules.autograd import engine_codes
 from tracereplay.trace.classify import collective_of
 from tracereplay.trace.sync_rows import STREAM_WAIT, sync_rows
 from tracereplay.trace.times import Int64s

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.bursts import engine_codes
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
-from tracereplay.graph.rules.autograd import engine_codes
 from tracereplay.trace.classify import collective_of
 from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable

@@ -25,10 +25,10 @@ from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Edges, Found, found, make_edges
 from tracereplay.graph.graph_launches import graph_launches
 from tracereplay.graph.kinds import Basis, Why
-from tracereplay.graph.queues import Queues, device_queues, event_queue
+from tracereplay.graph.queues import Open, Queues, device_queues, named_by
 from tracereplay.graph.wake_up import wake_up_ns
 from tracereplay.trace.schema import Role
-from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_SYNC, STREAM_WAIT, SyncRow, sync_rows
+from tracereplay.trace.sync_rows import CONTEXT_SYNC, STREAM_WAIT, SyncRow, sync_rows
 
 _RECORD_CALL = re.compile(r"^(cuda|hip|cu)EventRecord")
 _SILENT_CALL = re.compile(
@@ -61,12 +61,18 @@ class _Call:
     start_ns: int
     end_ns: int
 
+    @property
+    def node_after(self) -> int:
+        """The node with which the thread goes on after the call."""
+        return int(self.thread.node_at_end(self.position))
+
 
 @dataclass(frozen=True, slots=True)
 class _Awaited:
-    """What a call waits for, and whether a row says so."""
+    """What a call waits for, what of it had ended by its end, and whether a row says so."""
 
     works: list[int]
+    kept: list[int]
     recorded: bool
 
 
@@ -77,14 +83,11 @@ def sync(draft: RankDraft) -> Found:
     index = _Index(draft, device_queues(draft), wake_up_ns(draft.table), draft.work.end_ns.tolist())
     awaited = [_awaited(index, call, described.get(call.row)) for call in calls]
     usual = _usual_cost(index, calls, awaited)
-    pairs, waits, refuted, uncovered_ns = [], [], 0, 0
+    waits, uncovered_ns = [], 0
     for call, one in zip(calls, awaited, strict=True):
         blocks = _blocks(call)
-        kept = [w for w in one.works if index.end_ns[w] <= call.end_ns + _CLOCKS_NS * blocks]
-        refuted += len(one.works) - len(kept)
-        node = int(call.thread.node_at_end(call.position))
-        pairs += [(work, node, one.recorded) for work in kept]
-        last = max((index.end_ns[w] for w in kept), default=call.start_ns)
+        node = call.node_after
+        last = max((index.end_ns[w] for w in one.kept), default=call.start_ns)
         after_ns = max(call.end_ns - last, 0)
         if last > call.start_ns and after_ns > (_LONGEST_WAKE_NS if blocks else _SILENT_MARGIN_NS):
             # The work ended long before the call did: what the call did then is its own, and nothing covers a mere wait.
@@ -94,6 +97,8 @@ def sync(draft: RankDraft) -> Found:
             waits.append((node - 1, min(usual.get(call.name, 0), last - call.start_ns)))
         elif blocks:
             uncovered_ns += max(call.end_ns - call.start_ns - usual.get(call.name, 0), 0)
+    pairs = [(work, call.node_after, one.recorded) for call, one in zip(calls, awaited, strict=True) for work in one.kept]
+    refuted = sum(len(one.works) - len(one.kept) for one in awaited)
     return found(_edges(draft, pairs), waits, refuted, uncovered_ns)
 
 
@@ -120,6 +125,7 @@ class _Index:
         self._records: list[list[int]] = [
             np.flatnonzero((t.rows >= 0) & np.isin(names[t.rows], codes)).tolist() for t in draft.threads
         ]
+        self.open = [Open(queues.lone) for _ in draft.threads]
 
     def launched_by(self, call: _Call) -> list[int]:
         """The work that a call launched."""
@@ -144,7 +150,9 @@ def _blocks(call: _Call) -> bool:
 
 
 def _blocking_calls(draft: RankDraft, described: set[int]) -> list[_Call]:
-    """Calls of the table's names, calls that a row describes, and calls of any name that last as long as a wait."""
+    """Calls of the table's names, calls that a row describes, and calls of any name that last as long as a wait; for each
+    thread in the order in which it goes on after them.
+    """
     names = draft.table.names
     pattern = re.compile("|".join(p.pattern for p in (BLOCKING_CALL, _SILENT_CALL, _COPY_CALL)))
     wanted = np.array([pattern.match(name) is not None for name in names], np.bool_)
@@ -162,24 +170,22 @@ def _blocking_calls(draft: RankDraft, described: set[int]) -> list[_Call]:
             start, end = int(ts[row]), int(ts[row] + dur[row])
             if draft.low_ns <= start < end <= draft.high_ns:
                 calls.append(_Call(thread, number, int(position), row, names[codes[row]], start, end))
-    return calls
+    return sorted(calls, key=lambda call: (call.number, call.node_after))
 
 
 def _awaited(index: _Index, call: _Call, row: SyncRow | None) -> _Awaited:
     named = None if row is None else _named(index, call, row)
-    return _Awaited(_inferred(index, call), False) if named is None else _Awaited(named, True)
+    works = _inferred(index, call) if named is None else named
+    kept = [w for w in works if index.end_ns[w] <= call.end_ns + _CLOCKS_NS * _blocks(call)]
+    index.open[call.number].waited_for(kept)
+    return _Awaited(works, kept, named is not None)
 
 
 def _named(index: _Index, call: _Call, row: SyncRow) -> list[int] | None:
     """The work that a row of ``cuda_sync`` names; None where it does not say."""
-    queues = index.queues
     if row.kind == CONTEXT_SYNC:
-        return queues.behind_all((q for (device, _), q in queues.of_stream.items() if device == row.device), call.start_ns)
-    if row.kind == STREAM_SYNC:
-        queue, until_ns = None if row.stream is None else queues.of_stream.get((row.device, row.stream)), call.start_ns
-        return None if queue is None else sorted(queues.behind(queue, until_ns))
-    queue = event_queue(index.draft, row, queues.of_stream)
-    return None if queue is None or row.recorded_ns is None else sorted(queues.behind(queue, row.recorded_ns))
+        return _of_device(index, call, row.device)
+    return named_by(index.draft, row)
 
 
 def _inferred(index: _Index, call: _Call) -> list[int]:
@@ -188,9 +194,9 @@ def _inferred(index: _Index, call: _Call) -> list[int]:
     if _COPY_CALL.match(call.name):
         return [w for w in index.launched_by(call) if call.start_ns < end_ns[w] <= call.end_ns]
     if DEVICE_CALL.match(call.name):
-        return _of_device(index, call)
+        return _of_device(index, call, device_around(index.draft.table, call.row))
     if _WHOLE_DEVICE.match(call.name):
-        everything = _of_device(index, call)
+        everything = _of_device(index, call, device_around(index.draft.table, call.row))
         return everything if all(end_ns[w] <= call.end_ns for w in everything) else []
     # An event lies after some earlier work of its queue, not after the last.
     event = EVENT_CALL.match(call.name)
@@ -204,9 +210,12 @@ def _inferred(index: _Index, call: _Call) -> list[int]:
     return [w for w in index.last_launched(call) if end_ns[w] <= call.start_ns]
 
 
-def _of_device(index: _Index, call: _Call) -> list[int]:
-    """The last work of every queue of the device that the call's thread works on, of all devices where nothing says."""
-    return index.queues.of_device(device_around(index.draft.table, call.row), call.start_ns)
+def _of_device(index: _Index, call: _Call, device: int | None) -> list[int]:
+    """The last work of every queue of a device, of all devices where nothing says which; work without a stream that the thread
+    has waited for already is left out.
+    """
+    lone = index.open[call.number].of_device(device, call.start_ns)
+    return sorted({*index.queues.of_device(device, call.start_ns), *lone})
 
 
 def _ends_with(call: _Call, end_ns: int) -> bool:

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.bursts import engine_codes
 from tracereplay.graph.chance import BELIEVED, by_accident, coincidence
 from tracereplay.graph.draft import HostThread, RankDraft
 from tracereplay.graph.edges import Found, found, make_edges
 from tracereplay.graph.kinds import Basis, Why
-from tracereplay.graph.rules.autograd import engine_codes, returns_ns
+from tracereplay.graph.rules.autograd import returns_ns
 from tracereplay.graph.stretches import Stretch, open_stretches, place_name, visits, without
 from tracereplay.trace.schema import Role
 from tracereplay.trace.times import Int64s

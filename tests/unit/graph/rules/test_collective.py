@@ -150,10 +150,64 @@ def test_a_collective_with_a_participant_missing_stays_unsplit(tmp_path: Path) -
     assert tasks_of(graph)[f"unsplit {ALL_REDUCE}@100"] == 100_000
 
 
-def test_sends_and_receives_without_a_recorded_group_are_never_joined(tmp_path: Path) -> None:
-    graph = pair(tmp_path, SEND_RECV, (100, 60), (150, 10))
+def messages(
+    world: int, times: list[tuple[int, int]], *, host: str | None = "node", kernel: str = SEND_RECV
+) -> list[TraceFile]:
+    """A kernel without args on each rank in turn: (start, duration)."""
+    traces = [rank(number, world, host_name=host) for number in range(world)]
+    for place, (start, duration) in enumerate(times):
+        traces[place % world].kernel(kernel, start, duration, 7)
+    return traces
 
-    assert [(c.name, c.ranks, c.rendezvous, c.transfer_ns) for c in graph.collectives] == [("send_recv", (0, 1), None, None)]
+
+def test_sends_and_receives_without_args_on_all_ranks_are_joined_by_order_and_common_ends(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, *messages(2, [(100, 60), (150, 10), (300, 20), (280, 41)]))
+
+    assert [(c.name, c.ranks, c.transfer_ns) for c in graph.collectives] == [
+        ("send_recv", (0, 1), 10_000),
+        ("send_recv", (0, 1), 21_000),  # from the later start to the later end
+    ]
+    assert not any("cannot be split" in warning for warning in graph.warnings)
+
+
+NO_CLOCK = "no clock tells which ended together"
+APART = "their ends do not lie together on all of them or on two"
+
+
+@pytest.mark.parametrize(
+    ("host", "times", "why"), [("node", [(100, 60), (150, 90)], APART), (None, [(100, 60), (150, 10)], NO_CLOCK)]
+)
+def test_where_no_ends_show_who_took_part_the_note_says_so(
+    host: str | None, times: list[tuple[int, int]], why: str, tmp_path: Path
+) -> None:
+    graph = graph_of(tmp_path, *messages(2, times, host=host))
+
+    assert [(c.ranks, c.rendezvous, c.transfer_ns) for c in graph.collectives] == [((0, 1), None, None)]
+    (warning,) = [warning for warning in graph.warnings if "cannot be split" in warning]
+    assert warning == (
+        "1 collectives cannot be split into waiting and transfer: sends and receives of which nothing recorded names the "
+        f"ranks, and {why}"
+    )
+
+
+def test_with_a_rank_missing_they_are_not_joined(tmp_path: Path) -> None:
+    first, second, _ = messages(3, [(100, 60), (150, 10)])
+
+    assert [c.transfer_ns for c in graph_of(tmp_path, first, second).collectives] == [None]
+
+
+def test_messages_between_pairs_show_by_their_ends_beside_collectives_of_all(tmp_path: Path) -> None:
+    # Rank 0 sends to 1 and 2 to 3; all four run all-reduces that fit by order.
+    traces = messages(4, [(100 + 300 * n, 50) for n in range(12) for _ in range(4)], kernel=ALL_REDUCE)
+    for place in range(3):
+        for number, trace in enumerate(traces):
+            trace.kernel(SEND_RECV, 160 + 300 * place + 60 * (number // 2), 40 + number % 2, 8)
+
+    graph = graph_of(tmp_path, *traces)
+
+    found = [(c.ranks, c.transfer_ns) for c in graph.collectives if c.name == "send_recv"]
+    assert found == [((0, 1), 41_000), ((2, 3), 41_000)] * 3
+    assert {c.ranks for c in graph.collectives if c.name == "all_reduce"} == {(0, 1, 2, 3)}
 
 
 def test_sends_and_receives_of_a_recorded_group_are_joined(tmp_path: Path) -> None:

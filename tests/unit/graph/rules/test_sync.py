@@ -317,3 +317,48 @@ def test_a_row_counts_where_one_device_alone_has_a_stream_of_that_number(tmp_pat
     moved = trace.call(LAUNCH, 10, 1, 5, tid=2).kernel("elsewhere", 15, 5, 9, 5, device=1)
 
     assert graph_of(tmp_path, moved).coverage.edges["sync"] == {"recorded": 1, "inferred": 0}
+
+
+def without_stream(trace: TraceFile, name: str, ts: int, dur: int, correlation: int) -> TraceFile:
+    return trace.event("kernel", name, ts, dur, pid=0, tid="no stream", args={"device": 0, "correlation": correlation})
+
+
+def test_many_synchronisations_of_much_work_without_a_stream_wait_once_for_each_piece(tmp_path: Path) -> None:
+    pieces = 2_000
+    trace = TraceFile().step(1, 0, 40 * pieces)
+    for n in range(pieces):
+        without_stream(trace.call(LAUNCH, 40 * n, 2, n + 1), f"k{n}", 40 * n + 5, 10, n + 1).call(DEVICE_SYNC, 40 * n + 4, 13)
+
+    edges = edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC)
+
+    assert len(edges) == pieces
+    assert {"k0@5 -> ProfilerStep#1@17", "k1999@79965 -> ProfilerStep#1@79977"} <= set(edges)
+
+
+def test_what_had_not_ended_at_one_synchronisation_is_waited_for_at_the_next(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 200).call(LAUNCH, 5, 2, 1).call(LAUNCH, 10, 2, 2)
+    without_stream(without_stream(trace, "short", 12, 10, 1), "long", 14, 86, 2)
+
+    edges = edges_of(graph_of(tmp_path, trace.call(DEVICE_SYNC, 20, 5).call(DEVICE_SYNC, 30, 72)), EdgeKind.SYNC)
+
+    assert edges == ["short@12 -> ProfilerStep#1@25", "long@14 -> ProfilerStep#1@102"]
+
+
+def test_a_synchronisation_inside_another_call_goes_on_first(tmp_path: Path) -> None:
+    # The outer call began earlier and ends later: it is the inner one after which the thread goes on first.
+    trace = TraceFile().step(1, 0, 200).call(LAUNCH, 5, 2, 1).call("cudaFree", 20, 50).call(DEVICE_SYNC, 22, 40)
+    without_stream(trace, "k", 10, 50, 1)
+
+    edges = edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC)
+
+    assert edges == ["k@10 -> cudaFree@62"]
+
+
+def test_each_thread_waits_for_itself(tmp_path: Path) -> None:
+    trace = TraceFile().step(1, 0, 200).call(LAUNCH, 5, 2, 1).call(DEVICE_SYNC, 20, 42).call(DEVICE_SYNC, 70, 2)
+    trace.op("b", 10, 100, tid=2).call(DEVICE_SYNC, 22, 41, tid=2)
+    without_stream(trace, "k", 10, 50, 1)
+
+    edges = edges_of(graph_of(tmp_path, trace), EdgeKind.SYNC)
+
+    assert edges == ["k@10 -> ProfilerStep#1@62", "k@10 -> b@63"]
