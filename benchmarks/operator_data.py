@@ -96,7 +96,20 @@ def operators(corpus: Path) -> Operators:
     """The single operators of ``ground_truth/neusight``; of several kernels tried for one shape the mean."""
     table = pd.read_csv(corpus / "ground_truth" / "neusight" / "op_latency_seen_gpus.csv.gz", low_memory=False)
     table["card"] = table["Device"].str.replace(" ", "_").map(CARDS)
-    keys = ["OPName", "B", "H", "M", "N", "K", "Input_Channel", "Output_Channel", "Kernel_Szie", "Input_Size", "Stride", "Padding"]
+    keys = [
+        "OPName",
+        "B",
+        "H",
+        "M",
+        "N",
+        "K",
+        "Input_Channel",
+        "Output_Channel",
+        "Kernel_Szie",
+        "Input_Size",
+        "Stride",
+        "Padding",
+    ]
     table[keys[1:]] = table[keys[1:]].fillna(0)
     wide = table.pivot_table(index=keys, columns="card", values="Latency", aggfunc="mean").reset_index()
     times = {name: wide[name].to_numpy(np.float64) * 1e6 for name in CARDS.values()}

@@ -146,7 +146,10 @@ def _by_source(cards: Sequence[HeldOutCard]) -> str:
 
 def _reached_rows(cards: Sequence[HeldOutCard]) -> list[Row]:
     return [
-        (f"`{card.card}`", *(_share(figure) for figure in (card.peak, card.peak_expected, card.memory, card.memory_expected, card.error())))
+        (
+            f"`{card.card}`",
+            *(_share(figure) for figure in (card.peak, card.peak_expected, card.memory, card.memory_expected, card.error())),
+        )
         for card in cards
     ]
 
@@ -169,9 +172,14 @@ def _rows(modules: Sequence[HeldOutModule]) -> list[Row]:
 
 def _errors_text(fitted: Fitted) -> str:
     known = fitted.residuals
-    spans = [f"{name}: {np.exp(s.low) - 1:+.0%} to {np.exp(s.high) - 1:+.0%}".replace("%", " %") for name, s in (
-        ("products on matrix units", known.matrix), ("products on vector units", known.vector), ("the rest", known.memory)
-    )]
+    spans = [
+        f"{name}: {np.exp(s.low) - 1:+.0%} to {np.exp(s.high) - 1:+.0%}".replace("%", " %")
+        for name, s in (
+            ("products on matrix units", known.matrix),
+            ("products on vector units", known.vector),
+            ("the rest", known.memory),
+        )
+    ]
     return f"Nine of ten held-out operators were measured within these of their prediction: {'; '.join(spans)}.\n"
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import bottleneck
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.hardware.knobs import Setting, parse_setting
+from tracereplay.hardware.knobs import parse_setting
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.move import Move, move
 from tracereplay.replay.site import Journey, journey, source_of

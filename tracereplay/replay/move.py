@@ -30,6 +30,7 @@ from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator
 from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.site import Site
+from tracereplay.trace.classify import WorkClass
 from tracereplay.units import format_share
 
 Floats = npt.NDArray[np.float64]
@@ -152,15 +153,7 @@ def _move_devices(graph: DependencyGraph, work: TaskWork, source: Site | None, t
     if graph.host_carries_classes:
         if there is None:
             return []  # from CPUs to CPUs: all of it is host time
-        made.kept[work.node] = work.work < 0
-        known = work.work >= 0
-        before_ns = graph.nodes.dur_ns[work.node[known]].astype(np.float64)
-        times = analytic_times(_columns(work, known), there)
-        made.put(work.node[known], _class_codes(work, known), _Times(before_ns, times.time_ns, times.low_ns, times.high_ns))
-        return [
-            "operators of a CPU run take the model's time on the accelerator, one after the other: no launch beside the device",
-            *_assumed_of(there),
-        ]
+        return [*_place_on_accelerators(graph, work, there, made), *_assumed_of(there), *_slots_assumed(target.platform)]
     here = None if source is None else source.platform.accelerator
     if here is None or there is None or source is None:
         missing = "--from" if here is None else "--hardware"
@@ -168,6 +161,18 @@ def _move_devices(graph: DependencyGraph, work: TaskWork, source: Site | None, t
     _carry(graph, work, here, there, made)
     links = _move_copies(graph, work.node[work.across], source.platform, target.platform, made)
     return [*_assumed_of(there), *_slots_assumed(target.platform), *links]
+
+
+def _place_on_accelerators(graph: DependencyGraph, work: TaskWork, there: Accelerator, made: _Made) -> list[str]:
+    """Operators of a job of CPUs run on accelerators; those without a formula stay on the host."""
+    known = work.work >= 0
+    times = analytic_times(Works.of(work.works), there)
+    columns = [column[work.work[known]] * work.share[known] for column in (times.time_ns, times.low_ns, times.high_ns)]
+    before_ns = graph.nodes.dur_ns[work.node[known]].astype(np.float64)
+    made.put(work.node[known], _class_codes(work, known), _Times(before_ns, *columns))
+    classed = graph.nodes.work_class[work.node] != WorkClass.OTHER
+    made.kept[work.node[~known & classed]] = True
+    return ["operators of a CPU run take the model's time on the accelerator, one after the other: no launch beside the device"]
 
 
 def _carry(graph: DependencyGraph, work: TaskWork, here: Accelerator, there: Accelerator, made: _Made) -> None:
@@ -217,7 +222,7 @@ def _move_copies(
     share = before_ns.sum() / max(sum(s.end_ns - s.start_ns for s in graph.steps), 1)
     if share > _MATTERS:
         raise HardwareError(
-            f"the bandwidth between host and accelerator is unknown, and copies over it take {format_share(share)} of the steps",
+            f"its bandwidth is unknown, and copies over it take {format_share(share)} of the steps",
             where=f"{unknown}: host.link.bandwidth",
             hint="give it with --set host.link.bandwidth=16GB/s, or in a file that inherits",
         )

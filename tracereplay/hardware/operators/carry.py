@@ -58,10 +58,19 @@ def carry_over(
         HardwareError: a figure that the work needs is unknown on one of them.
     """
     coefficients = shipped() if fitted is None else fitted
+    measured = np.array([measured_ns], np.float64)
     if isinstance(work, OperatorClass):
-        return _by_class(work, measured_ns, sheet_of(source), sheet_of(target), coefficients)
-    times = carry_over_all(Works.of([work]), np.array([measured_ns], np.float64), source, target, coefficients)
-    there = "same data sheet" if sheet_of(source) == sheet_of(target) else f"calibrated roofline, {work.kind}"
+        times, how = (
+            carry_over_class(work, measured, source, target, coefficients),
+            f"class alone, {work}: ratio of data sheets",
+        )
+        how = "not modelled: kept as measured" if work is OperatorClass.OTHER else how
+    else:
+        times, how = (
+            carry_over_all(Works.of([work]), measured, source, target, coefficients),
+            f"calibrated roofline, {work.kind}",
+        )
+    there = "same data sheet" if _same_figures(sheet_of(source), sheet_of(target)) else how
     return Carried(*(round(float(column[0])) for column in (times.time_ns, times.low_ns, times.high_ns)), there)
 
 
@@ -102,12 +111,27 @@ def analytic_time(
     scale = 1.0 if efficiency is None else efficiency.get(work.kind.value, 1.0)
     if scale <= 0:
         raise UsageError(f"the efficiency of {work.kind} is {scale}", hint="give a positive number")
-    works, sheet = Works.of([work]), sheet_of(accelerator)
-    modelled = float(modelled_ns(works, sheet, coefficients)[0])
-    time = coefficients.floor_ns + (modelled - coefficients.floor_ns) / scale
-    span = _span(works, sheet, coefficients.residuals)[0]
-    low, high = time * float(np.exp(span.low)), time * float(np.exp(span.high))
-    return Carried(round(time), round(low), round(high), f"calibrated roofline without a measurement, {work.kind}")
+    times = analytic_times(Works.of([work]), accelerator, coefficients)
+    floor = coefficients.floor_ns
+    by = (floor + (float(times.time_ns[0]) - floor) / scale) / float(times.time_ns[0])
+    columns = (times.time_ns, times.low_ns, times.high_ns)
+    return Carried(
+        *(round(float(column[0]) * by) for column in columns), f"calibrated roofline without a measurement, {work.kind}"
+    )
+
+
+def analytic_times(works: Works, accelerator: Accelerator, fitted: Fitted | None = None) -> CarriedTimes:
+    """The times of columns of work that nobody measured: the model's, with its known errors.
+
+    Raises:
+        HardwareError: a figure that the work needs is unknown.
+    """
+    coefficients = shipped() if fitted is None else fitted
+    sheet = sheet_of(accelerator)
+    time = modelled_ns(works, sheet, coefficients)
+    spans = _span(works, sheet, coefficients.residuals)
+    low, high = np.array([span.low for span in spans]), np.array([span.high for span in spans])
+    return CarriedTimes(time, time * np.exp(low), time * np.exp(high))
 
 
 def _carried(works: Works, measured_ns: Floats, here: Sheet, there: Sheet, fitted: Fitted) -> Floats:
@@ -167,24 +191,31 @@ def _span(works: Works, sheet: Sheet, known: Residuals) -> list[Span]:
     ]
 
 
-def _by_class(kind: OperatorClass, measured_ns: float, here: Sheet, there: Sheet, fitted: Fitted) -> Carried:
-    """Work of unknown shape: its time beyond the floor by the ratio of the resource that its class is bound by; where that may be
-    arithmetic or memory the geometric mean, and the bounds hold both. Work of no class that is modelled keeps its time.
+def carry_over_class(
+    kind: OperatorClass, measured_ns: Floats, source: Accelerator, target: Accelerator, fitted: Fitted | None = None
+) -> CarriedTimes:
+    """``carry_over`` for columns of work of unknown shape and one class.
+
+    Its time beyond the floor goes by the ratio of the resource that its class is bound by; where that may be arithmetic or
+    memory by the geometric mean, and the bounds hold both. Work of no class that is modelled keeps its time.
+
+    Raises:
+        UsageError: a measured time is negative.
+        HardwareError: a figure that the work needs is unknown on one of them.
     """
-    if measured_ns < 0:
-        raise UsageError(f"a measured time is negative: {measured_ns} ns", hint="times are not negative")
+    coefficients = shipped() if fitted is None else fitted
+    here, there = sheet_of(source), sheet_of(target)
+    if len(measured_ns) and float(measured_ns.min()) < 0:
+        raise UsageError(f"a measured time is negative: {measured_ns.min()} ns", hint="times are not negative")
     if _same_figures(here, there):
-        exact = round(measured_ns)
-        return Carried(exact, exact, exact, "same data sheet")
+        return CarriedTimes(measured_ns, measured_ns, measured_ns)
     memory = here.bandwidth / there.bandwidth
     shared = sorted(here.peak.keys() & there.peak.keys())
-    arithmetic = [sustained(here, fitted, number) / sustained(there, fitted, number) for number in shared]
+    arithmetic = [sustained(here, coefficients, number) / sustained(there, coefficients, number) for number in shared]
     bounds = [memory, *arithmetic] if kind in {*PRODUCTS, OperatorClass.OTHER} else [memory]
     ratio = 1.0 if kind is OperatorClass.OTHER else float(np.exp(np.mean(np.log(bounds))))
-    fixed = min(measured_ns, fitted.floor_ns)
-    low, mid, high = (fixed + (measured_ns - fixed) * by for by in (min(bounds), ratio, max(bounds)))
-    low, high = min(low, mid), max(high, mid)
-    spread = fitted.residuals.memory
-    basis = "not modelled: kept as measured" if kind is OperatorClass.OTHER else f"class alone, {kind}: ratio of data sheets"
-    below, above = low * float(np.exp(spread.low)), high * float(np.exp(spread.high))
-    return Carried(round(mid), round(min(below, mid)), round(max(above, mid)), basis)
+    fixed = np.minimum(measured_ns, coefficients.floor_ns)
+    low, time, high = (fixed + (measured_ns - fixed) * by for by in (min(bounds), ratio, max(bounds)))
+    spread = coefficients.residuals.memory
+    below, above = np.minimum(low, time) * np.exp(spread.low), np.maximum(high, time) * np.exp(spread.high)
+    return CarriedTimes(time, np.minimum(below, time), np.maximum(above, time))

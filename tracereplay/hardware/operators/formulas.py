@@ -54,9 +54,7 @@ def addmm(bias: Shape, a: Shape, b: Shape, dtype: str) -> Work:
     """
     product = matmul(a, b, dtype)
     added = element_bytes(dtype) * elements(bias)
-    return Work(
-        product.kind, product.flops, product.bytes_read + added, product.bytes_written, dtype, *_sizes(product)
-    )
+    return Work(product.kind, product.flops, product.bytes_read + added, product.bytes_written, dtype, *_sizes(product))
 
 
 def linear(x: Shape, weight: Shape, dtype: str, *, bias: bool = False) -> Work:
@@ -145,7 +143,9 @@ def convolution_backward(
     one = convolution(x, weight, grad, dtype, groups=groups)
     read = wanted * elements(grad) + of_input * elements(weight) + of_weight * elements(x)
     written = of_input * elements(x) + of_weight * elements(weight)
-    return Work(OperatorClass.CONV, wanted * one.flops, size * read, size * written, dtype, one.m, one.n, one.k, wanted * groups)
+    return Work(
+        OperatorClass.CONV, wanted * one.flops, size * read, size * written, dtype, one.m, one.n, one.k, wanted * groups
+    )
 
 
 def lookup(indices: int, dim: int, bags: int, dtype: str, *, index_dtype: str = "int64") -> Work:

@@ -142,9 +142,7 @@ def _convolution_backward(call: Call) -> Work:
     wanted = call.value(10)
     of_input, of_weight = (bool(wanted[0]), bool(wanted[1])) if isinstance(wanted, list | tuple) else (True, True)
     groups = x[1] // weight[1] if weight[1] else 1
-    return formulas.convolution_backward(
-        grad, x, weight, call.dtype, groups=groups, of_input=of_input, of_weight=of_weight
-    )
+    return formulas.convolution_backward(grad, x, weight, call.dtype, groups=groups, of_input=of_input, of_weight=of_weight)
 
 
 def _embedding(call: Call) -> Work:
@@ -178,9 +176,7 @@ def _table_batched(first: int) -> Formula:
         if width is None:
             return None
         indices, bags = call.shape(at - 1)[0], call.shape(at)[0] - 1
-        return formulas.table_batched_lookup(
-            indices, bags, tables, width, call.dtype, index_dtype=_index_type(call, at - 1)
-        )
+        return formulas.table_batched_lookup(indices, bags, tables, width, call.dtype, index_dtype=_index_type(call, at - 1))
 
     return formula
 
