@@ -34,6 +34,7 @@ class RankClock:
 
     ``offset_ns``, ``drift_ppm``, ``residual_ns`` and ``interval_ns`` (half width of the offset's 95 % interval) are None
     without an anchor. ``applied``: times were corrected; ranks of one host share a clock and are left as they are.
+    ``contradicted`` counts the collectives that say otherwise (``contradictions``).
     """
 
     rank: int | None
@@ -44,6 +45,7 @@ class RankClock:
     anchors: int
     reference_ns: int = 0
     applied: bool = False
+    contradicted: int = 0
 
     def corrected(self, times_ns: Int64s) -> Int64s:
         """Times of this rank on the first rank's clock."""
@@ -72,6 +74,21 @@ def fit_clock(rank: int | None, own_ns: Sequence[int], reference_ns: Sequence[in
             rank, round(base), slope * _PPM, round(float(line_left.max())), _interval(line_left), len(own_ns), origin, apply
         )
     return RankClock(rank, constant, 0.0, int(left.max()), _interval(left.astype(np.float64)), len(own_ns), origin, apply)
+
+
+def contradictions(own_ns: Sequence[int], reference_ns: Sequence[int]) -> int:
+    """How many of the collectives that two ranks share contradict that they share a clock: those that ended farther apart than
+    ends scatter, where an offset or a drift beyond that scatter shows in all of them together; else 0.
+    """
+    if not own_ns:
+        return 0
+    clock = fit_clock(None, own_ns, reference_ns, apply=False)
+    own = np.array(own_ns, np.int64)
+    drifted = abs(clock.drift_ppm or 0.0) / _PPM * float(own.max() - own.min())
+    limit = 2 * (clock.interval_ns or 0) + SKEW_NS
+    if max(abs(clock.offset_ns or 0), drifted) <= limit:
+        return 0
+    return int(np.count_nonzero(np.abs(own - np.array(reference_ns, np.int64)) > limit))
 
 
 def _line(times: Int64s, values: Int64s) -> tuple[float, float]:

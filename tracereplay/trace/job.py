@@ -14,8 +14,15 @@ import numpy as np
 
 from tracereplay.errors import TraceError
 from tracereplay.trace.cache import read_cached
-from tracereplay.trace.clock import SKEW_NS, UNKNOWN_CLOCK, RankClock, fit_clock
-from tracereplay.trace.collectives import ENDS_TOGETHER, CollectiveKey, keys_of_job, recorded_collectives
+from tracereplay.trace.clock import SKEW_NS, UNKNOWN_CLOCK, RankClock, contradictions, fit_clock
+from tracereplay.trace.collectives import (
+    ENDS_TOGETHER,
+    CollectiveKey,
+    RecordedCollective,
+    is_host_annotation,
+    keys_of_job,
+    recorded_collectives,
+)
 from tracereplay.trace.execution import attach, read_execution_trace
 from tracereplay.trace.kineto import read_kineto
 from tracereplay.trace.rules import read_rules
@@ -226,13 +233,16 @@ def find_trace_files(paths: Sequence[str]) -> list[Path]:
 def align(traces: list[RankTrace]) -> list[RankTrace]:
     """The ranks with their clocks measured against the first rank's, and their times put on it where that is needed.
 
-    Ranks that share a host share its clock. Another host's clock is measured at the collectives that its ranks share with
-    ranks whose clock is known already; an offset within its interval is left alone.
+    Ranks that share a host share its clock; what their collectives say against that is counted. Another host's clock is
+    measured at the collectives that its ranks share with ranks whose clock is known already; an offset within its interval is
+    left alone.
     """
-    ends = _ends([trace.table for trace in traces])
+    shared = _ending_together([trace.table for trace in traces])
+    ends = [{key: c.end_ns for key, c in own.items()} for own in shared]
     clocks: dict[int, RankClock] = {}
     known_ends: dict[CollectiveKey, int] = {}
     groups = _by_clock(traces)
+    against = _contradictions(groups, traces, shared)
     _take(clocks, known_ends, ends, groups.pop(0), RankClock(traces[0].rank, 0, 0.0, 0, 0, len(ends[0])))
     while groups:
         common = [sum(key in known_ends for r in group for key in ends[r]) for group in groups]
@@ -243,7 +253,7 @@ def align(traces: list[RankTrace]) -> list[RankTrace]:
         farthest = max(_drifted(clock, traces[r].table) for r in group)
         needed = max(abs(clock.offset_ns or 0), farthest) > 2 * (clock.interval_ns or 0) + SKEW_NS
         _take(clocks, known_ends, ends, group, replace(clock, applied=needed))
-    return [_on_clock(trace, clocks[number]) for number, trace in enumerate(traces)]
+    return [_on_clock(trace, replace(clocks[n], contradicted=against[n])) for n, trace in enumerate(traces)]
 
 
 def _by_clock(traces: list[RankTrace]) -> list[list[int]]:
@@ -252,6 +262,24 @@ def _by_clock(traces: list[RankTrace]) -> list[list[int]]:
     for number, trace in enumerate(traces):
         groups.setdefault(trace.host if trace.host is not None else f"\0{number}", []).append(number)
     return list(groups.values())
+
+
+def _contradictions(
+    groups: list[list[int]], traces: list[RankTrace], shared: list[dict[CollectiveKey, RecordedCollective]]
+) -> dict[int, int]:
+    """For each rank how many collectives contradict the clock of its host. Those of CPU backends end too differently to
+    tell.
+    """
+    found = {}
+    for group in groups:
+        known: dict[CollectiveKey, int] = {}
+        for rank in group:
+            table = traces[rank].table
+            own = {key: c.end_ns for key, c in shared[rank].items() if not is_host_annotation(table.name_of(c.row))}
+            both = [key for key in own if key in known]
+            found[rank] = contradictions([own[key] for key in both], [known[key] for key in both])
+            known = own | known
+    return found
 
 
 def _take(
@@ -280,15 +308,15 @@ def _drifted(clock: RankClock, table: EventTable) -> int:
     return round(abs(clock.drift_ppm or 0.0) * 1e-6 * float(ts.max() - ts.min()))
 
 
-def _ends(tables: list[EventTable]) -> list[dict[CollectiveKey, int]]:
-    """For each rank when each collective that ends together on all its ranks ended there. A send/receive kernel counts
-    where another rank knows it for an all-to-all: as point-to-point work its ends say nothing.
+def _ending_together(tables: list[EventTable]) -> list[dict[CollectiveKey, RecordedCollective]]:
+    """For each rank the collectives that end together on all their ranks. A send/receive kernel counts where another rank
+    knows it for an all-to-all: as point-to-point work its ends say nothing.
     """
     recorded = [recorded_collectives(table) for table in tables]
     keys = keys_of_job([(c, find_steps(table).whole) for c, table in zip(recorded, tables, strict=True)])
     pairs = [list(zip(own, collectives, strict=True)) for own, collectives in zip(keys, recorded, strict=True)]
     together = {key for own in pairs for key, c in own if c.name in ENDS_TOGETHER}
-    return [{key: c.end_ns for key, c in own if key in together} for own in pairs]
+    return [{key: c for key, c in own if key in together} for own in pairs]
 
 
 def _manifest_for(files: list[Path], given: Path | None) -> "Manifest | None":
@@ -351,6 +379,12 @@ def _warnings(traces: list[RankTrace], world_size: int | None, *, clocks: bool) 
         warnings.append(
             f"no common collective aligns the clocks of ranks {', '.join(blind)}: nothing is said across these ranks"
         )
+    warnings += [
+        f"{t.clock.contradicted} collectives of rank {t.rank} contradict that it shares the clock of host {t.host}: they end "
+        "farther apart than ends scatter, and times are compared as recorded"
+        for t in traces
+        if clocks and t.clock.contradicted
+    ]
     present = {t.rank for t in traces}
     missing = [r for r in range(world_size or 0) if r not in present]
     if missing:

@@ -45,7 +45,7 @@ def test_info_lists_ranks_and_the_job(tmp_path: Path) -> None:
     result = overview_result(survey(job_of(tmp_path, TraceFile(0, 2).step(3, 0, 100).op("a", 10, 5))))
 
     clock = {"rank": 0, "offset_ns": 0, "drift_ppm": 0.0, "residual_ns": 0, "interval_ns": 0, "anchors": 0}
-    clock |= {"reference_ns": 0, "applied": False}
+    clock |= {"reference_ns": 0, "applied": False, "contradicted": 0}
     assert result["job"] == {
         "ranks_present": [0], "ranks_missing": [1], "conflicts": [], "common_steps": [3], "clock": [clock]
     }  # fmt: skip

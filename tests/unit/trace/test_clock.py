@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tracereplay.trace.clock import RankClock, fit_clock
+from tracereplay.trace.clock import RankClock, contradictions, fit_clock
 
 # Ends of collectives on the reference clock, 1 ms apart.
 ENDS = [1_000_000 * i for i in range(1, 12)]
@@ -109,3 +109,21 @@ def test_corrected_ends_are_the_references() -> None:
 
     own = np.array([r + 500_000 + 20_000 * i for i, r in enumerate(ENDS)], np.int64)
     assert np.abs(clock.corrected(own) - np.array(ENDS)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("differences", "count"),
+    [
+        ([], 0),
+        ([7_000, -7_000, 6_000, 0], 0),  # as ends scatter on one clock
+        ([500_000] * 5, 5),
+        ([500_000, 500_000, 501_000, 499_000, 500_000, 0], 5),
+        ([0, 0, 0, 0, 0, 900_000], 0),  # one late end is no other clock
+        ([90_000 * i - 450_000 for i in range(11)], 10),  # a drift through zero
+        ([2_000_000, -1_900_000, 1_800_000, -2_100_000, 500_000, -300_000], 0),  # scattered too widely to tell
+    ],
+)
+def test_collectives_contradict_a_shared_clock_by_more_than_they_scatter(differences: list[int], count: int) -> None:
+    reference = [1_000_000 + 20_000_000 * i for i in range(len(differences))]
+
+    assert contradictions([r + d for r, d in zip(reference, differences, strict=True)], reference) == count

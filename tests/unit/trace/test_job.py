@@ -235,3 +235,18 @@ def test_clocks_are_chained_through_ranks_whose_clock_is_known(tmp_path: Path) -
     assert starts_of(job) == [[0, 50_000, 250_000], [0, 50_000, 150_000, 250_000, 350_000], [0, 150_000, 350_000]]
     assert [t.clock.offset_ns for t in job.ranks] == [0, 1_000_000_000, 7_000_000_000]
     assert job.warnings == ()
+
+
+def test_collectives_that_contradict_the_clock_of_a_host_are_counted_and_said(tmp_path: Path) -> None:
+    # Rank 2 is said to be on rank 1's host, but reads half a millisecond more.
+    first = exchanges(0, "a", 0, ("left", 100), ("left", 300))
+    second = exchanges(1, "b", 0, ("left", 100), ("right", 200), ("left", 300), ("right", 400))
+    third = exchanges(2, "b", 500, ("right", 200), ("right", 400))
+
+    job = job_of(tmp_path, first, second, third)
+
+    assert [t.clock.contradicted for t in job.ranks] == [0, 0, 2]
+    assert job.warnings == (
+        "2 collectives of rank 2 contradict that it shares the clock of host b: they end farther apart than ends scatter, and "
+        "times are compared as recorded",
+    )
