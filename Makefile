@@ -60,6 +60,7 @@ test-lowest: $(LOWEST_ENV)/.installed ## the tests on the lowest versions that p
 accuracy: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## write docs/accuracy*.md: errors of replays, predictions and collectives on the corpus, HTA beside them
 	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.accuracy --hta $(TRACEINSIGHT_ENV)/bin/python --output docs/accuracy.md
 	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.collectives > /dev/null
+	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.operators evaluate --output docs/accuracy-operators.md
 
 bench: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## reading, graph and replay beside HTA, on the corpus where it is and on generated traces
 	$(TEST_ENV)/bin/python -m benchmarks.reader $(BENCH_TRACES)

@@ -6,7 +6,8 @@ class its work is shared out by their durations. A kernel of another class than 
 one under no such operator is known by its class alone.
 
 On a job of CPUs an operator's own time is its work, shared out over the pieces that its children leave of it. An operator that
-calls another one which does most of its work, or that would have done its work faster than any host can, is host time: a wrapper, a view.
+calls another one which does most of its work, or that would have done its work faster than any host can, is host time: a
+wrapper, a view.
 """
 
 import json

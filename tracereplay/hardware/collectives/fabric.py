@@ -59,6 +59,7 @@ class Fabric:
     figures: Mapping[str, Figures] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     relay: bool = True
+    unknown: frozenset[str] = frozenset()
 
     @cached_property
     def endpoints(self) -> tuple[str, ...]:
@@ -292,11 +293,13 @@ class Fabric:
 
     def _unknown(self, way: tuple[str, str]) -> HardwareError:
         level = self.graph.edges[way].get("level", "")
-        key = "host.link.uplink" if level == "host.link" and not set(way) & set(self.endpoints) else f"{level}.bandwidth"
+        uplink = level == "host.link" and not set(way) & set(self.endpoints)
+        names = ["uplink"] if uplink else ["bandwidth", "links", "link_bandwidth"]
+        key = next((f"{level}.{name}" for name in names if f"{level}.{name}" in self.unknown), f"{level}.{names[0]}")
         return HardwareError(
             f"{key} is unknown, and {'>'.join(way)} lies on the way",
             where=self.name,
-            hint="give it in a file that inherits this one",
+            hint=f"give it with --set {key}=..., or in a file that inherits this one",
         )
 
 
@@ -317,7 +320,8 @@ def fabric_of(
     """
     graph = platform.topology(nodes, nodes_per_rack=nodes_per_rack, oversubscription=oversubscription)
     figures, assumed = _figures(platform)
-    return Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay)
+    unknown = frozenset(key for key, fact in platform.fields() if fact.kind == "unknown")
+    return Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay, unknown)
 
 
 def scaled(fabric: Fabric, bandwidth: Mapping[str, float], latency: Mapping[str, float] | None = None) -> Fabric:
