@@ -86,6 +86,16 @@ def test_a_product_is_padded_to_tiles_and_a_long_k_is_split() -> None:
     assert model(formulas.gemm(1, 130, 2_000, "bf16"), made()) == pytest.approx(expected)
 
 
+def test_in_fp32_the_last_wave_counts_whole() -> None:
+    # 300 x 300 is padded to 320 x 384; 3 x 2 pairs of blocks fill 4 units one and a half times, which takes two waves
+    arithmetic = 2 * 320 * 384 * 1_000 * (2 / 1.5) / 5_000
+    memory = 4 * (2 * 300 * 1_000 + 300 * 300) / 500
+
+    assert model(formulas.gemm(300, 300, 1_000, "float"), made(compute_units=field(4, "1"))) == pytest.approx(
+        2_000 + math.hypot(arithmetic, memory)
+    )
+
+
 def test_the_model_of_what_the_memory_bounds_by_hand() -> None:
     # 3 x 4 MB at half of 1 TB/s; 1 M operations at half of 10 TFLOP/s
     assert model(formulas.elementwise([(1_000, 1_000)] * 2, (1_000, 1_000), "float"), made()) == pytest.approx(
