@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracereplay.errors import HardwareError, UsageError
+from tracereplay.hardware.facts import Name
 from tracereplay.hardware.load import load_accelerator as load
 from tracereplay.hardware.operators import formulas
 from tracereplay.hardware.operators.carry import Carried, analytic_time, carry_over
@@ -84,6 +85,16 @@ def test_a_product_is_padded_to_tiles_and_a_long_k_is_split() -> None:
     expected = 2_000 + 11_000 + math.hypot(2 * 64 * 256 * 2_000 / 50_000, 2 * (2_000 + 2_000 * 130 + 130) / 500)
 
     assert model(formulas.gemm(1, 130, 2_000, "bf16"), made()) == pytest.approx(expected)
+
+
+def test_on_vector_units_the_last_wave_counts_whole() -> None:
+    # 300 x 300 is padded to 320 x 384; 3 x 2 pairs of blocks fill 4 units one and a half times, which takes two waves
+    arithmetic = 2 * 320 * 384 * 1_000 * (2 / 1.5) / 5_000
+    memory = 4 * (2 * 300 * 1_000 + 300 * 300) / 500
+
+    assert model(formulas.gemm(300, 300, 1_000, "float"), made(compute_units=field(4, "1"))) == pytest.approx(
+        2_000 + math.hypot(arithmetic, memory)
+    )
 
 
 def test_the_model_of_what_the_memory_bounds_by_hand() -> None:
@@ -192,6 +203,7 @@ TIMES = st.floats(1.0, 1e10)
 NAMES = ("v100-sxm2-32", "a100-80-sxm", "h100-sxm", "h200", "b200", "mi210")
 FACTORS = st.floats(1.0, 16.0)
 LAW = settings(deadline=None)
+NEXT = Name(unit="name", kind="spec", value="next", source="made up")
 load_accelerator = cache(load)
 
 
@@ -242,9 +254,7 @@ def test_a_faster_accelerator_is_never_slower_than_the_measurement_and_a_slower_
     work: Work, time: float, name: str, flops: float, memory: float
 ) -> None:
     here = load_accelerator(name)
-    there = faster(here, flops, memory).model_copy(
-        update={"architecture": here.architecture.model_copy(update={"value": "next"})}
-    )
+    there = faster(here, flops, memory).model_copy(update={"architecture": NEXT})
     if not runs(work, here):
         return
     assert carry_over(work, time, here, there).time_ns <= round(time)
