@@ -5,8 +5,8 @@ The string is ``BOTTOM/TOP/TABLES``, with ``/cat`` or ``/dcn:LAYERS:RANK`` behin
     13-512-256-128/1024-1024-512-256-1/8x1000000:10,40000000:3
 
 ``BOTTOM`` starts with the number of dense features and ends with the embedding dimension; ``TOP`` lists the widths after
-the interaction and ends with 1; a table is ``[COUNTx]ROWS[:POOLING]``. Widths are those of ``--arch-mlp-bot`` and ``--arch-mlp-top``
-of facebookresearch/dlrm, whose top leaves out the interaction's width as well.
+the interaction and ends with 1; a table is ``[COUNTx]ROWS[:POOLING]``. Widths are those of ``--arch-mlp-bot`` and
+``--arch-mlp-top`` of facebookresearch/dlrm, whose top leaves out the interaction's width as well.
 """
 
 import re

@@ -1,7 +1,8 @@
 """Which rank holds which table: in, an architecture and ranks; out, a Plan with the shards of every rank.
 
 Table-wise, a table stands whole on one rank; row-wise, its rows are dealt out over all ranks; data-parallel, every rank has all
-of it and gradients are summed. Names are those of TorchRec.
+of it and gradients are summed (names of TorchRec); hybrid, its frequent rows are on every rank and the others dealt out
+(HugeCTR, see ``hybrid``).
 """
 
 import heapq
@@ -20,6 +21,7 @@ class Sharding(StrEnum):
     TABLE_WISE = "table-wise"
     ROW_WISE = "row-wise"
     DATA_PARALLEL = "data-parallel"
+    HYBRID = "hybrid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,16 @@ class Plan:
         return tuple(p.table for p in self.tables if p.sharding is sharding and (rank is None or p.rank == rank))
 
     def shards(self) -> tuple[Shard, ...]:
-        """What every rank holds, rank by rank, tables in order. Rows dealt out: the first ranks have one more."""
+        """What every rank holds, rank by rank, tables in order. Rows dealt out: the first ranks have one more. Of a hybrid
+        table the copies of frequent rows, which depend on the batch, are not counted.
+        """
         return tuple(shard for rank in range(self.ranks) for shard in self._shards_of(rank))
 
     def _shards_of(self, rank: int) -> list[Shard]:
         shards = []
         for plan in self.tables:
             rows = plan.table.rows
-            if plan.sharding is Sharding.ROW_WISE:
+            if plan.sharding in {Sharding.ROW_WISE, Sharding.HYBRID}:
                 rows = rows // self.ranks + (rank < rows % self.ranks)
             elif plan.sharding is Sharding.TABLE_WISE and plan.rank != rank:
                 rows = 0
@@ -98,8 +102,16 @@ def balanced(architecture: Architecture, ranks: int, replicate_rows: int = 0) ->
 
 def row_wise(architecture: Architecture, ranks: int, replicate_rows: int = 0) -> Plan:
     """Every table's rows dealt out over all ranks; tables of at most ``replicate_rows`` rows are data-parallel."""
+    return _spread(architecture, ranks, Sharding.ROW_WISE, replicate_rows)
+
+
+def hybrid(architecture: Architecture, ranks: int) -> Plan:
+    """Every table hybrid."""
+    return _spread(architecture, ranks, Sharding.HYBRID, 0)
+
+
+def _spread(architecture: Architecture, ranks: int, sharding: Sharding, replicate_rows: int) -> Plan:
     plans = tuple(
-        TablePlan(table, Sharding.DATA_PARALLEL if table.rows <= replicate_rows else Sharding.ROW_WISE)
-        for table in architecture.tables
+        TablePlan(table, Sharding.DATA_PARALLEL if table.rows <= replicate_rows else sharding) for table in architecture.tables
     )
     return Plan(ranks, plans)

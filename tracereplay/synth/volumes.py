@@ -9,13 +9,15 @@ Symbols: ``B_l`` samples a rank, ``R`` ranks, ``B = B_l R``. Table-wise tables (
 - all-reduce: all dense parameters and all weights of data-parallel tables.
 
 Row-wise tables send their indices to the ranks that hold the rows; the partial sums come back by a reduce-scatter, their
-gradients by an all-gather.
+gradients by an all-gather. Of hybrid tables the rows that are not frequent go through the pooled all-to-all, one by one, and
+the frequent ones through the all-reduce; every rank reads the indices of the whole batch by itself.
 """
 
 from dataclasses import dataclass
 
 from tracereplay.errors import UsageError
 from tracereplay.synth.architecture import Architecture
+from tracereplay.synth.hybrid import frequent
 from tracereplay.synth.sharding import Plan, Sharding
 
 
@@ -73,17 +75,18 @@ def volumes(architecture: Architecture, plan: Plan, batch_per_rank: int) -> tupl
 
 def _of_rank(architecture: Architecture, plan: Plan, batch: int, rank: int) -> Volumes:
     own, replicated = plan.of(Sharding.TABLE_WISE, rank), plan.of(Sharding.DATA_PARALLEL)
-    dealt, spread = plan.of(Sharding.ROW_WISE), plan.of(Sharding.TABLE_WISE)
+    dealt, spread, mixed = plan.of(Sharding.ROW_WISE), plan.of(Sharding.TABLE_WISE), plan.of(Sharding.HYBRID)
     everywhere = batch * plan.ranks
-    lookup_bytes = (
-        sum(table.pooling * table.row_bytes for table in own) * everywhere
-        + sum(table.pooling * table.row_bytes for table in dealt) * batch  # 1/R of the lookups of all ranks
-        + sum(table.pooling * table.row_bytes for table in replicated) * batch
-    )
+    often = [frequent(table, everywhere, plan.ranks) for table in mixed]
+    # Of rows dealt out a rank answers 1/R of the lookups of all ranks, of rows that it has as a copy its own.
+    at_home = sum(table.pooling * table.row_bytes for table in (*dealt, *replicated, *mixed)) * batch
+    lookup_bytes = sum(table.pooling * table.row_bytes for table in own) * everywhere + at_home
+    rare = sum(table.pooling * (1 - part.share) * table.dim for table, part in zip(mixed, often, strict=True))
+    to_each = batch * sum(table.dim for table in own) + round(batch * rare / plan.ranks)
     return Volumes(
         rank=rank,
-        pooled_split=(batch * sum(table.dim for table in own),) * plan.ranks,
-        pooled_received=batch * sum(table.dim for table in spread),
+        pooled_split=(to_each,) * plan.ranks,
+        pooled_received=batch * sum(table.dim for table in spread) + round(batch * rare / plan.ranks) * plan.ranks,
         splits_elements=len(spread) + len(dealt) * plan.ranks,
         lengths_elements=batch * (len(spread) + len(dealt) * plan.ranks),
         index_split=tuple(
@@ -91,7 +94,9 @@ def _of_rank(architecture: Architecture, plan: Plan, batch: int, rank: int) -> V
             for peer, part in enumerate(_dealt(batch * sum(table.pooling for table in dealt), plan.ranks))
         ),
         row_wise_elements=everywhere * sum(table.dim for table in dealt),
-        all_reduce_elements=architecture.dense_parameters + sum(table.rows * table.dim for table in replicated),
+        all_reduce_elements=architecture.dense_parameters
+        + sum(table.rows * table.dim for table in replicated)
+        + sum(part.rows * table.dim for table, part in zip(mixed, often, strict=True)),
         lookup_bytes=lookup_bytes,
         mlp_flops=sum(layer.flops(batch) for layer in architecture.dense_layers),
         interaction_flops=architecture.interaction_flops(batch),

@@ -18,11 +18,15 @@ class Optimizer(StrEnum):
     ROWWISE_ADAGRAD = "rowwise_adagrad"
     ADAM = "adam"
 
+    @property
+    def numbers_a_weight(self) -> int:
+        """Numbers of state beside a weight (torchrec planner, shard_estimators.py): none, the sum of squares, both moments."""
+        return {"adagrad": 1, "adam": 2}.get(self.value, 0)
 
-# Numbers of state a weight (torchrec planner, shard_estimators.py): none, the sum of squares, both moments.
-_STATE_A_WEIGHT = {Optimizer.SGD: 0, Optimizer.ADAGRAD: 1, Optimizer.ADAM: 2, Optimizer.ROWWISE_ADAGRAD: 0}
-# Row-wise Adagrad keeps one number a row (FBGEMM).
-_STATE_A_ROW = {Optimizer.ROWWISE_ADAGRAD: 1}
+    @property
+    def numbers_a_row(self) -> int:
+        """Numbers of state a row: row-wise Adagrad keeps one (FBGEMM)."""
+        return 1 if self is Optimizer.ROWWISE_ADAGRAD else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +86,4 @@ class Shard:
 
 def state_bytes(rows: int, dim: int, optimizer: Optimizer, element_bytes: int = _FP32_BYTES) -> int:
     """Bytes of optimizer state beside ``rows`` rows of ``dim`` weights; ``rows=1`` for a dense parameter of ``dim`` numbers."""
-    numbers = rows * dim * _STATE_A_WEIGHT[optimizer] + rows * _STATE_A_ROW.get(optimizer, 0)
-    return numbers * element_bytes
+    return rows * (dim * optimizer.numbers_a_weight + optimizer.numbers_a_row) * element_bytes
