@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import networkx as nx
 
 from tracereplay.errors import UsageError
+from tracereplay.hardware.cluster import Cluster, join
 from tracereplay.hardware.facts import Fact, Name
 from tracereplay.hardware.schema import Accelerator, PlatformFile, fields_of
 from tracereplay.hardware.topology import Link, Node, Rate, bisection_of, graph_of, parts_of
@@ -42,13 +43,25 @@ class Platform:
         """
         return parts_of(self.description, self.accelerator)
 
-    def topology(self) -> nx.Graph:
-        """Nodes and links as a networkx graph.
+    def topology(self, nodes: int = 1, *, nodes_per_rack: int | None = None, oversubscription: float = 1.0) -> nx.Graph:
+        """Nodes and links as a networkx graph: of one node, or of several that a network joins (``hardware.cluster``).
+
+        ``nodes_per_rack``: how many nodes share a rack, by default all; ``oversubscription``: how many times more a rack's rail
+        switches could take than the rack has towards the other racks.
 
         Raises:
             HardwareError: how many parts there are, or how they are wired, is unknown.
+            UsageError: the numbers do not fit together, or nodes without network interfaces are to be joined.
         """
-        return graph_of(*self.parts())
+        cluster = Cluster(nodes, nodes_per_rack, oversubscription, self.nodes_per_switch())
+        return graph_of(*(self.parts() if nodes == 1 else join(*self.parts(), cluster)))
+
+    def nodes_per_switch(self) -> int:
+        """Over how many nodes one scale-up switch reaches."""
+        slots, up = self.description.accelerator, self.description.fabric.scale_up
+        if slots is None or up is None or up.domain is None or up.layout.value != "switch":
+            return 1
+        return max(1, int(up.domain.value or 1) // int(slots.count.value or 1))
 
     def bisection(self) -> Rate:
         """Bytes a second, one way, between halves of the accelerators for the worst halves; None where it is unknown."""

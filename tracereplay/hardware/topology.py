@@ -14,7 +14,7 @@ import numpy as np
 
 from tracereplay.errors import HardwareError
 from tracereplay.hardware.facts import Count, Measure
-from tracereplay.hardware.schema import Accelerator, HostLink, Interconnect, PlatformFile, ScaleUp
+from tracereplay.hardware.schema import Accelerator, HostLink, Interconnect, PlatformFile, ScaleUp, Storage
 
 # Every choice of halves is looked at: 92,378 of 20 accelerators.
 _MOST_HALVED = 20
@@ -24,8 +24,8 @@ Rate = int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Something that links join. ``kind``: ``accelerator``, ``socket``, ``memory``, ``switch`` or ``nic``; ``capacity_bytes``
-    is that of a memory, None where unknown.
+    """Something that links join. ``kind``: ``accelerator``, ``socket``, ``memory``, ``switch``, ``nic`` or, where nodes are
+    joined, ``rack``; ``capacity_bytes`` is that of a memory, None where unknown.
     """
 
     name: str
@@ -64,6 +64,7 @@ def parts_of(platform: PlatformFile, accelerator: Accelerator | None) -> tuple[l
         ends = [(f"accelerator{i}", f"hbm{i}") for i in range(count)]
         links += [Link(a, b, "accelerator.hbm", 1, hbm.bandwidth.base, None, duplex=False) for a, b in ends]
     for more_nodes, more_links in (
+        _disks(platform.host.ssd, sockets),
         _host_links(platform.host.link, count, sockets),
         _scale_up(platform, count),
         _interfaces(platform, count, sockets),
@@ -159,6 +160,16 @@ def _socket_pairs(between: Interconnect, sockets: int, where: str) -> Iterator[t
     for a, b in combinations(range(sockets), 2):
         if between.layout.value == "fully-connected" or (a ^ b).bit_count() == 1:
             yield a, b
+
+
+def _disks(ssd: Storage | None, sockets: int) -> tuple[list[Node], list[Link]]:
+    """Solid state disks at the sockets; reads and writes share the bandwidth of one."""
+    count = 0 if ssd is None else int(ssd.count.value or 0)
+    if ssd is None or not count:
+        return [], []
+    nodes = [Node(f"ssd{i}", "memory", ssd.capacity.base) for i in range(count)]
+    ends = [(f"socket{_block(i, count, sockets)}", f"ssd{i}") for i in range(count)]
+    return nodes, [Link(a, b, "host.ssd", 1, ssd.bandwidth.base, None, duplex=False) for a, b in ends]
 
 
 def _host_links(link: HostLink | None, count: int, sockets: int) -> tuple[list[Node], list[Link]]:

@@ -1,0 +1,421 @@
+"""A topology as transfers see it: in, a platform or a networkx graph; out, endpoints, one-way links with rates, and routes.
+
+Every link is two, one each way, named ``a>b``. Rates are achievable ones: the peak of the graph times what the platform's
+file says is achieved of it. Where it does not say, ``UNMEASURED`` is taken. All figures come three times: likely, fast, slow
+(the ends of the ranges of what a file assumes).
+
+Routes do not depend on bandwidths, so that more bandwidth on any link never makes a transfer slower:
+
+- between accelerators that links join, directly or over a switch, the shortest by hops, over other accelerators if need be
+  (``relay``), and of these the one with the most wires at its narrowest; equals share the transfer;
+- else over PCIe and the sockets, shortest by hops;
+- between nodes from the sender to a network interface of its own, by the rail switch to the same interface of the receiver.
+  Where the receiver has another rail, an accelerator of the sender's node that has it passes the bytes on (NCCL's PXN), else
+  the racks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from tracereplay.errors import HardwareError, UsageError
+from tracereplay.hardware.collectives.library import Generation, Hardware, Library
+from tracereplay.hardware.facts import Measure
+from tracereplay.hardware.platform import Platform
+
+Floats = npt.NDArray[np.float64]
+
+LIKELY, FAST, SLOW = 0, 1, 2
+SCALE_UP, SCALE_OUT = "fabric.scale_up", "fabric.scale_out"
+_HOST = ("host.link", "host.interconnect")
+# What is achieved of a peak that nobody measured: networks and rings of accelerators reach about 80 %, Calculon takes 65 %
+# (stas00/ml-engineering@744d01e1 network/README.md; calculon); more than the peak is impossible.
+UNMEASURED: Final = (0.8, 1.0, 0.65)
+# Hosts whose processor's name says AMD; the others count as Intel, as in NCCL.
+_AMD = ("amd", "epyc")
+# What accelerators of a generation have between them.
+_GENERATIONS: Mapping[str, Generation] = {
+    "nvlink1": "volta", "nvlink2": "volta", "nvlink3": "ampere", "nvlink4": "hopper", "nvlink5": "blackwell",
+}  # fmt: skip
+_REDUCING = ("nvlink4", "nvlink5")
+
+
+class _Way(NamedTuple):
+    """A one-way link on a route: its number, what it is, its part of the latency (None: unknown), whether its rate is known."""
+
+    number: int
+    hardware: Hardware
+    wire_ns: tuple[float, float, float] | None
+    is_known: bool
+
+
+class Route(NamedTuple):
+    """How a transfer goes: numbers of one-way links with the share of its bytes on each, what kind of hardware that is, and the
+    latency (ns; likely, fast, slow), None where no link on the way has a known one.
+    """
+
+    loads: tuple[tuple[int, float], ...]
+    hardware: Hardware
+    wire_ns: tuple[float, float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one level of links: the achieved share of the peak, and the latency relative to the graph's; likely, fast, slow."""
+
+    share: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    latency: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Fabric:
+    """A topology with its library. ``name``: how messages call it; ``figures``: per level of links, whole peaks where it has
+    none; ``assumed``: keys that are assumed or not measured; ``relay``: accelerators may pass on what others send.
+    """
+
+    name: str
+    graph: nx.Graph
+    library: Library
+    figures: Mapping[str, Figures] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+    relay: bool = True
+
+    @cached_property
+    def endpoints(self) -> tuple[str, ...]:
+        """What takes part in collectives: accelerators, or sockets where there are none. Ranks are numbered in this order."""
+        for kind in ("accelerator", "socket"):
+            names = [name for name, its in self.graph.nodes.data("kind") if its == kind]
+            if names:
+                return tuple(sorted(names, key=_order))
+        raise UsageError(f"{self.name} has neither accelerators nor sockets", hint="give a topology with one of them")
+
+    @cached_property
+    def node(self) -> tuple[str, ...]:
+        """Per endpoint the node it belongs to (``node3/``; empty where there is one node)."""
+        return tuple(_node_of(name) for name in self.endpoints)
+
+    @cached_property
+    def island(self) -> tuple[int, ...]:
+        """Per endpoint the number of its island: endpoints of one node, or of nodes that a scale-up switch joins."""
+        joined = nx.Graph()
+        joined.add_edges_from(zip(self.endpoints, self.node, strict=True))
+        joined.add_edges_from(self._up.edges)
+        number = {name: i for i, part in enumerate(nx.connected_components(joined)) for name in part}
+        order = {old: new for new, old in enumerate(dict.fromkeys(number[name] for name in self.endpoints))}
+        return tuple(order[number[name]] for name in self.endpoints)
+
+    @cached_property
+    def links(self) -> tuple[str, ...]:
+        """Names of the one-way links, by number."""
+        return tuple(f"{a}>{b}" for one in self._wires for a, b in (one, one[::-1]))
+
+    @cached_property
+    def rates(self) -> Floats:
+        """Bytes a second of each one-way link; rows likely, fast, slow. NaN is unknown."""
+        rows = []
+        for a, b in self._wires:
+            wire = self.graph.edges[a, b]
+            peak = wire.get("bandwidth_bytes_per_s")
+            share = self.figures.get(wire.get("level", ""), Figures()).share
+            rows += 2 * [[np.nan if peak is None else float(peak) * part for part in share]]
+        return np.array(rows, np.float64).reshape(-1, 3).T.copy()
+
+    @cached_property
+    def _wires(self) -> list[tuple[str, str]]:
+        """The links that transfers may use: all but those of memories and of the front end."""
+        memories = {name for name, kind in self.graph.nodes.data("kind") if kind == "memory"}
+        return [
+            (a, b) for a, b, level in self.graph.edges.data("level") if not {a, b} & memories and level != "fabric.front_end"
+        ]
+
+    @cached_property
+    def _number(self) -> dict[tuple[str, str], int]:
+        return {way: 2 * i + back for i, one in enumerate(self._wires) for back, way in enumerate((one, one[::-1]))}
+
+    @cached_property
+    def _up(self) -> nx.Graph:
+        return self._level(SCALE_UP)
+
+    @cached_property
+    def _hosts(self) -> nx.Graph:
+        """PCIe and what joins sockets, with the interfaces at its ends; not the network."""
+        return self._level(*_HOST, SCALE_OUT, network=False)
+
+    def _level(self, *levels: str, network: bool = True) -> nx.Graph:
+        chosen = nx.Graph()
+        for a, b in self._wires:
+            wire = self.graph.edges[a, b]
+            if wire.get("level") in levels and (network or _node_of(a) == _node_of(b)):
+                chosen.add_edge(a, b, links=wire.get("links") or 1)
+        return chosen
+
+    @cached_property
+    def interfaces(self) -> tuple[tuple[str, ...], ...]:
+        """Per endpoint its network interfaces: they are dealt to the endpoints of a node in blocks, or shared where there
+        are fewer.
+        """
+        nics: dict[str, list[str]] = {}
+        for name, kind in self.graph.nodes.data("kind"):
+            if kind == "nic" and any(wire.get("level") == SCALE_OUT for wire in self.graph[name].values()):
+                nics.setdefault(_node_of(name), []).append(name)
+        dealt = []
+        for i, node in enumerate(self.node):
+            mine, members = sorted(nics.get(node, []), key=_order), self.node.count(node)
+            place = i - self.node.index(node)
+            low = place * len(mine) // members
+            dealt.append(tuple(mine[low : max((place + 1) * len(mine) // members, low + 1)]))
+        return tuple(dealt)
+
+    @cached_property
+    def _ways(self) -> dict[tuple[int, str], list[list[str]]]:
+        return {}
+
+    @cached_property
+    def _routes(self) -> dict[tuple[int, int, int | None], Route]:
+        return {}
+
+    def route(self, source: int, target: int, rail: int | None = None) -> Route:
+        """The route between two endpoints; ``rail``: over this interface of both nodes.
+
+        Raises:
+            HardwareError: nothing joins the two, or the bandwidth of a link on the way is unknown.
+        """
+        key = (source, target, rail)
+        found = self._routes.get(key)
+        if found is None:
+            if self.island[source] == self.island[target]:
+                paths = self._within(source, target)
+            else:
+                paths = self._between(source, target, rail)
+            found = self._routes[key] = self._made(paths)
+        return found
+
+    def neighbours(self, source: int, target: int) -> float:
+        """How many wires join two accelerators directly; 0 where none does."""
+        a, b = self.endpoints[source], self.endpoints[target]
+        return float(self._up.edges[a, b]["links"]) if self._up.has_edge(a, b) else 0.0
+
+    def is_switched(self, members: Sequence[int]) -> bool:
+        """Whether one switch joins all these endpoints."""
+        ends = [self.endpoints[m] for m in members]
+        common = set.intersection(*(set(self._up[e]) if e in self._up else set() for e in ends))
+        return any(self.graph.nodes[name].get("kind") == "switch" for name in common)
+
+    def to_switch(self, source: int, *, up: bool) -> int:
+        """The number of the one-way link from an endpoint to its scale-up switch (``up``), or back."""
+        end = self.endpoints[source]
+        switch = next(name for name in self._up[end] if self.graph.nodes[name].get("kind") == "switch")
+        return self._number[(end, switch) if up else (switch, end)]
+
+    def _within(self, source: int, target: int) -> list[list[str]]:
+        a, b = self.endpoints[source], self.endpoints[target]
+        paths = _widest(self._up, a, b)
+        if paths and (self.relay or not any(self.graph.nodes[n].get("kind") == "accelerator" for n in paths[0][1:-1])):
+            return paths
+        over_host = _widest(self._hosts, a, b)
+        if not over_host:
+            raise HardwareError(
+                f"nothing joins {a} and {b}", where=self.name, hint="give host.link or fabric.scale_up in your file"
+            )
+        return over_host
+
+    def _between(self, source: int, target: int, rail: int | None) -> list[list[str]]:
+        mine, theirs = self.interfaces[source], self.interfaces[target]
+        if rail is not None:
+            mine, theirs = (f"{self.node[source]}nic{rail}",), (f"{self.node[target]}nic{rail}",)
+        elif self.library.relays and all(f"{self.node[source]}{place}" in self.graph for place in _places(theirs)):
+            mine = tuple(f"{self.node[source]}{place}" for place in _places(theirs))
+        if not mine or not theirs:
+            raise HardwareError(
+                "a node has no network interface", where=self.name, hint="give fabric.scale_out.nics in your file"
+            )
+        pairs = [(mine[i % len(mine)], theirs[i % len(theirs)]) for i in range(max(len(mine), len(theirs)))]
+        return [
+            out[:-1] + self._network(a, b) + into[-2::-1]
+            for a, b in pairs
+            for out in self._to_interface(source, a)
+            for into in self._to_interface(target, b)
+        ]
+
+    def _to_interface(self, source: int, nic: str) -> list[list[str]]:
+        """From an endpoint to an interface of its node: by PCIe to its own, to another's over that other, if links lead
+        there.
+        """
+        found = self._ways.get((source, nic))
+        if found is None:
+            found = self._ways[source, nic] = self._ways_to(source, nic)
+        return found
+
+    def _ways_to(self, source: int, nic: str) -> list[list[str]]:
+        end = self.endpoints[source]
+        owners = [e for e, mine in zip(self.endpoints, self.interfaces, strict=True) if nic in mine and e != end]
+        if nic not in self.interfaces[source] and self.library.relays and owners:
+            over = _widest(self._up, end, owners[0])
+            if over:
+                return [path[:-1] + self._host_way(owners[0], nic) for path in over]
+        return [self._host_way(end, nic)]
+
+    def _host_way(self, end: str, nic: str) -> list[str]:
+        paths = _widest(self._hosts, end, nic)
+        if not paths:
+            raise HardwareError(f"nothing joins {end} and {nic}", where=self.name, hint="give host.link in your file")
+        return paths[0]
+
+    def _network(self, nic: str, other: str) -> list[str]:
+        """From interface to interface over rail switches, racks and the spine."""
+        here, there = self._plugged(nic), self._plugged(other)
+        if here == there:
+            return [nic, here, other]
+        racks = [name.split("/")[0] for name in (here, there)]
+        middle = racks[:1] if racks[0] == racks[1] else [racks[0], "spine", racks[1]]
+        return [nic, here, *middle, there, other]
+
+    def _plugged(self, nic: str) -> str:
+        """The rail switch that an interface is plugged into."""
+        return next(str(name) for name in self.graph[nic] if not name.startswith(_node_of(nic)))
+
+    @cached_property
+    def _way(self) -> dict[tuple[str, str], _Way]:
+        """What a route adds up, by the ends of the way. A link between two endpoints counts with its whole latency, one that
+        ends at something in between with half, so that over a switch, or from interface to interface, it counts once.
+        """
+        ways = {}
+        for way, number in self._number.items():
+            wire = self.graph.edges[way]
+            kinds = [self.graph.nodes[name].get("kind") for name in way]
+            weight = 1.0 if kinds[0] == kinds[1] and kinds[0] in {"accelerator", "socket"} else 0.5
+            latency, level = wire.get("latency_ns"), wire.get("level", "")
+            parts = self.figures.get(level, Figures()).latency
+            ns = (
+                None
+                if latency is None
+                else (weight * latency * parts[0], weight * latency * parts[1], weight * latency * parts[2])
+            )
+            hardware: Hardware = "net" if level == SCALE_OUT else "pci" if level in _HOST else "nvlink"
+            ways[way] = _Way(number, hardware, ns, bool(np.isfinite(self.rates[LIKELY, number])))
+        return ways
+
+    def _made(self, paths: list[list[str]]) -> Route:
+        """The route along paths that share a transfer."""
+        loads: dict[int, float] = {}
+        for path in paths:
+            for way in pairwise(path):
+                its = self._way[way]
+                if not its.is_known:
+                    raise self._unknown(way)
+                loads[its.number] = loads.get(its.number, 0.0) + 1 / len(paths)
+        passed = [self._way[way] for way in pairwise(paths[0])]
+        hardware: Hardware = max((its.hardware for its in passed), key=("nvlink", "pci", "net").index)
+        known = [its.wire_ns for its in passed if its.wire_ns is not None]
+        likely, fast, slow = (sum(ns[k] for ns in known) for k in range(3))
+        return Route(tuple(loads.items()), hardware, (likely, fast, slow) if known else None)
+
+    def _unknown(self, way: tuple[str, str]) -> HardwareError:
+        level = self.graph.edges[way].get("level", "")
+        key = "host.link.uplink" if level == "host.link" and not set(way) & set(self.endpoints) else f"{level}.bandwidth"
+        return HardwareError(
+            f"{key} is unknown, and {'>'.join(way)} lies on the way",
+            where=self.name,
+            hint="give it in a file that inherits this one",
+        )
+
+
+def fabric_of(
+    platform: Platform,
+    nodes: int = 1,
+    *,
+    nodes_per_rack: int | None = None,
+    oversubscription: float = 1.0,
+    relay: bool = True,
+) -> Fabric:
+    """The fabric of a platform, or of several nodes of it (``Platform.topology``). Keep it: what is found out about routes and
+    schedules is kept with it.
+
+    Raises:
+        HardwareError: how many parts there are, or how they are wired, is unknown.
+        UsageError: the numbers of nodes do not fit together.
+    """
+    graph = platform.topology(nodes, nodes_per_rack=nodes_per_rack, oversubscription=oversubscription)
+    figures, assumed = _figures(platform)
+    return Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay)
+
+
+def _library(platform: Platform) -> Library:
+    up, processor = platform.description.fabric.scale_up, platform.description.host.processor.value or ""
+    port = None if platform.accelerator is None else platform.accelerator.scale_up
+    technology = (None if port is None else port.technology.value) or (None if up is None else up.technology.value) or ""
+    switched = up is not None and up.layout.value == "switch"
+    is_amd = any(word in processor.lower() for word in _AMD)
+    return Library(_GENERATIONS.get(technology, "ampere"), "amd" if is_amd else "intel", switched and technology in _REDUCING)
+
+
+def _figures(platform: Platform) -> tuple[dict[str, Figures], tuple[str, ...]]:
+    """What is achieved of each level's peak, and its latency; and the keys of what is assumed or was not measured."""
+    description = platform.description
+    levels = {
+        SCALE_UP: description.fabric.scale_up,
+        SCALE_OUT: description.fabric.scale_out,
+        "host.link": description.host.link,
+        "host.interconnect": description.host.interconnect,
+    }
+    figures, assumed = {}, []
+    for level, section in levels.items():
+        if section is None:
+            continue
+        achievable: Measure | None = getattr(section, "achievable", None)
+        figures[level] = Figures(_shares(achievable, section.bandwidth), _latencies(section.latency))
+        unsure = {"achievable": achievable, "bandwidth": section.bandwidth, "latency": section.latency}
+        assumed += [
+            f"{level}.{key}" for key, fact in unsure.items() if fact is not None and fact.kind in {"assumed", "unknown"}
+        ]
+    return figures, tuple(assumed)
+
+
+def _shares(achievable: Measure | None, peak: Measure) -> tuple[float, float, float]:
+    if achievable is None or achievable.base is None or peak.base is None:
+        return UNMEASURED
+    low, high = achievable.base_range or (achievable.base, achievable.base)
+    return achievable.base / peak.base, high / peak.base, low / peak.base
+
+
+def _latencies(latency: Measure) -> tuple[float, float, float]:
+    if latency.base is None or latency.base_range is None:
+        return (1.0, 1.0, 1.0)
+    low, high = latency.base_range
+    return (1.0, low / latency.base, high / latency.base)
+
+
+def _widest(graph: nx.Graph, a: str, b: str) -> list[list[str]]:
+    """The shortest paths by hops, of these the ones with the most wires at their narrowest; empty where nothing joins the
+    two.
+    """
+    if a not in graph or b not in graph:
+        return []
+    try:
+        paths = list(nx.all_shortest_paths(graph, a, b))
+    except nx.NetworkXNoPath:
+        return []
+    wires = [min(graph.edges[way]["links"] for way in pairwise(path)) for path in paths]
+    return [path for path, narrowest in zip(paths, wires, strict=True) if narrowest == max(wires)]
+
+
+def _places(nics: Sequence[str]) -> list[str]:
+    """Interfaces without their node: which rails they are on."""
+    return [name.rpartition("/")[2] for name in nics]
+
+
+def _node_of(name: str) -> str:
+    """The prefix of a name; that of a part of a single node is empty."""
+    prefix, slash, _ = name.partition("/")
+    return prefix + slash if slash else ""
+
+
+def _order(name: str) -> tuple[int, ...]:
+    """Natural order: ``node2/accelerator10`` after ``node2/accelerator9``."""
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in name.split("/"))
