@@ -5,15 +5,19 @@ from dataclasses import replace
 import numpy as np
 
 from tracereplay.graph.model import Collective, DependencyGraph, StepSpan
+from tracereplay.replay.contention import Links, replay_on_links
 from tracereplay.replay.engine import replay
 from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.steps import step_times
 from tracereplay.trace.times import Int64s
 
 
-def settled(graph: DependencyGraph) -> DependencyGraph:
-    """The graph with the starts, ends of steps and collectives' times of its replay; linear in nodes plus edges."""
-    schedule = replay(graph)
+def settled(graph: DependencyGraph, links: Links | None = None) -> DependencyGraph:
+    """The graph with the starts, ends of steps and collectives' times of its replay. Transfers that share ``links`` take as
+    long as they then do, so that a replay without links gives the same schedule.
+    """
+    schedule = replay(graph) if links is None else replay_on_links(graph, links)
+    graph = replace(graph, nodes=replace(graph.nodes, dur_ns=schedule.end_ns - schedule.start_ns))
     spans = [_ended(span, time.end_ns) for span, time in zip(graph.steps, step_times(graph, schedule), strict=True)]
     tables = tuple(
         table.at(_starts(graph, schedule, rank, len(table))) if len(table) else table for rank, table in enumerate(graph.tables)
@@ -43,4 +47,5 @@ def _starts(graph: DependencyGraph, schedule: Schedule, rank: int, rows: int) ->
 def _met(collective: Collective, schedule: Schedule) -> Collective:
     starts = schedule.start_ns[[*collective.arrivals]]
     ends = schedule.end_ns[[*collective.transfers]]
-    return replace(collective, start_ns=tuple(starts.tolist()), end_ns=tuple(ends.tolist()))
+    shortest_ns = int((ends - schedule.start_ns[[*collective.transfers]]).min())
+    return replace(collective, start_ns=tuple(starts.tolist()), end_ns=tuple(ends.tolist()), transfer_ns=shortest_ns)

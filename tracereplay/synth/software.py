@@ -24,7 +24,9 @@ class Software:
     rows; ``gradients``: that of the all-reduce. ``fused``: bias, activation and their gradients run inside the matrix products,
     the interaction is one kernel. ``inputs``: indices are exchanged ``first``, ``prefetched`` for the next step behind the
     pooled all-to-all, or ``none`` where every rank reads what it looks up. ``buckets``: bytes of the first and the other
-    all-reduces. ``hybrid``: its tables are hybrid unless a plan says otherwise.
+    all-reduces. ``hybrid``: its tables are hybrid unless a plan says otherwise; ``hierarchical``: over several
+    nodes its even all-to-alls run in the node first, by its own code, in place of NCCL's choice; ``apart``: all-reduces have a
+    stream of their own, beside that of the other collectives.
     """
 
     name: str
@@ -36,6 +38,8 @@ class Software:
     optimizer: Optimizer = Optimizer.SGD
     buckets: tuple[int, int] = (_FIRST_BUCKET, _BUCKET)
     hybrid: bool = False
+    hierarchical: bool = False
+    apart: bool = False
 
 
 _STACKS = (
@@ -44,7 +48,12 @@ _STACKS = (
     # NVIDIA's DLRM of DeepLearningExamples: every rank reads the features of its tables for the whole batch.
     Software("nvidia-amp", matrix="fp16", gradients="fp16", fused=True, inputs="none"),
     Software("nvidia-fp32", inputs="none"),
-    Software("hugectr", matrix="fp16", gradients="fp16", fused=True, inputs="none", hybrid=True),
+    # HugeCTR before and since its version 3.1, whose release notes name hybrid embeddings, hierarchical all-to-alls and
+    # the overlap of communication (``overlap_ar_a2a``) as new.
+    Software("hugectr-2", matrix="fp16", gradients="fp16", fused=True, inputs="none"),
+    Software(
+        "hugectr-3", matrix="fp16", gradients="fp16", fused=True, inputs="none", hybrid=True, hierarchical=True, apart=True
+    ),
     Software("ipex-bf16", matrix="bf16", gradients="bf16", inputs="none"),
 )
 SOFTWARE = {stack.name: stack for stack in _STACKS}

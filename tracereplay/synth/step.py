@@ -5,26 +5,28 @@
     communication         └ pooled a2a ──┘ [indices of the next]  └ gradients of the top ─────┴ pooled a2a ─────┴ gradients ──┘
 
 Each rank has these three streams. Collectives share one stream, in the order in which one NCCL communicator runs them:
-gradients of the top layers are summed while backward goes on, those of the pooled vectors go back behind them. The input
-pipeline, host threads and launches are not in the graph.
+gradients of the top layers are summed while backward goes on, those of the pooled vectors go back behind them; or all-reduces
+have a stream of their own. The input pipeline, host threads and launches are not in the graph.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tracereplay.graph.model import Collective, DependencyGraph
 from tracereplay.graph.written import GraphWriter
+from tracereplay.hardware.collectives.schedules import Kind
 from tracereplay.hardware.memory.placement import PlacedShard, Placement
 from tracereplay.hardware.memory.traffic import Traffic, backward_traffic, forward_traffic
+from tracereplay.hardware.operators.work import OperatorClass, Work
 from tracereplay.synth.architecture import Architecture, Layer
-from tracereplay.synth.operation import Exchange, LayerWork, Operation, batched_product, moved
+from tracereplay.synth.operation import Exchange, LayerWork, Operation, moved, product
 from tracereplay.synth.sharding import Plan, Sharding
 from tracereplay.synth.software import BYTES_OF, Software
 from tracereplay.synth.volumes import volumes
 from tracereplay.trace.classify import WorkClass
 
-COMPUTE, LOOKUP, COMMUNICATION = "compute", "lookup", "communication"
+COMPUTE, LOOKUP, COMMUNICATION, REDUCTION = "compute", "lookup", "communication", "reduction"
 _INDEX_BYTES, _LENGTH_BYTES, _SPLIT_BYTES = 4, 4, 8
 
 
@@ -57,9 +59,19 @@ class Pricer(Protocol):
         ...
 
 
-def build_step(job: Job, pricer: Pricer) -> DependencyGraph:
-    """The graph of one step of every rank. Its times are zero until ``replay.settle.settled``."""
-    return _Step(job, pricer).build()
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The graph of one step of every rank, whose times are zero until ``replay.settle.settled``, and what each of its
+    collectives is, by its number.
+    """
+
+    graph: DependencyGraph
+    exchanges: tuple[Exchange, ...]
+
+
+def build_step(job: Job, pricer: Pricer) -> Step:
+    """One step of every rank."""
+    return _Writing(job, pricer).build()
 
 
 def dense_buckets(architecture: Architecture, software: Software) -> list[tuple[int, int]]:
@@ -79,7 +91,7 @@ def dense_buckets(architecture: Architecture, software: Software) -> list[tuple[
     return [*found, (held, 0)] if held else found
 
 
-class _Step:
+class _Writing:
     """The writing of one step: the last task of each part, rank by rank."""
 
     def __init__(self, job: Job, pricer: Pricer) -> None:
@@ -89,8 +101,9 @@ class _Step:
         self.volumes = volumes(job.architecture, job.plan, job.batch_per_rank)
         self.number = job.software.matrix
         self.price: dict[Operation, int] = {}
+        self.exchanges: list[Exchange] = []
 
-    def build(self) -> DependencyGraph:
+    def build(self) -> Step:
         job, arch = self.job, self.job.architecture
         indices = self._indices() if job.software.inputs == "first" else {}
         pooled = self._lookup(indices)
@@ -109,7 +122,7 @@ class _Step:
         replicated = self._reduce_replicated(gradients)
         sent += self._backward(0, len(arch.bottom_layers), "bottom")
         self._optimize([*replicated, *sent])
-        return self.writer.graph()
+        return Step(self.writer.graph(), tuple(self.exchanges))
 
     def _ns(self, operation: Operation) -> int:
         """Ranks do the same work many times over: each is priced once."""
@@ -120,7 +133,7 @@ class _Step:
     def _on(self, stream: str, rank: int, operations: Sequence[Operation], after: Sequence[int] = ()) -> int | None:
         last = None
         for operation in operations:
-            work = (operation.work_class, self._ns(operation))
+            work = (WorkClass[operation.work.kind.contract.upper()], self._ns(operation))
             last = self.writer.work(rank, stream, operation.name, work, after if last is None else ())
         return last
 
@@ -132,10 +145,13 @@ class _Step:
         """A collective of all ranks, none with a single one."""
         if len(self.ranks) == 1 or not exchange.bytes:
             return after
+        exchange = replace(exchange, hierarchical=self.job.software.hierarchical and exchange.kind == "all_to_all")
         far = len(self.ranks) > self.job.ranks_per_node
         what = Collective(exchange.kind, 0, 0, "all", exchange.bytes, far, tuple(self.ranks), (), (), None, (), (), None)
         waits = {rank: [node] for rank, node in after.items()}
-        return self.writer.collective(what, COMMUNICATION, exchange.name, self.pricer.exchange_ns(exchange), waits)
+        stream = REDUCTION if self.job.software.apart and exchange.kind == "all_reduce" else COMMUNICATION
+        self.exchanges.append(exchange)
+        return self.writer.collective(what, stream, exchange.name, self.pricer.exchange_ns(exchange), waits)
 
     def _indices(self) -> dict[int, int]:
         """Three all-to-alls: how many indices come, how many a sample has, the indices themselves."""
@@ -162,12 +178,14 @@ class _Step:
             # Rows that a rank has to itself are looked up for its own samples, others for those of every rank.
             at_home = plans[placed.shard.table.name].sharding is Sharding.DATA_PARALLEL
             traffic += traffic_of(placed, self.job.batch_per_rank if at_home else self.job.batch)
-        volume = self.volumes[rank]
+        volume, forward = self.volumes[rank], traffic_of is forward_traffic
         pooled = (volume.pooled_elements + volume.row_wise_elements) * BYTES_OF[self.number]
-        return Operation(
-            name, WorkClass.EMBEDDING, self.job.software.tables, 0, traffic.local_bytes + pooled, traffic.host_bytes,
-            traffic.ssd_bytes,
-        )  # fmt: skip
+        # Forward reads rows and writes pooled vectors; backward reads their gradients, and half of its rows' bytes are written.
+        read, written = (
+            (traffic.local_bytes, pooled) if forward else (pooled + traffic.local_bytes // 2, traffic.local_bytes // 2)
+        )
+        work = Work(OperatorClass.EMBEDDING, 0, read, written, self.job.software.tables)
+        return Operation(name, work, traffic.host_bytes, traffic.ssd_bytes)
 
     def _pooled(self, name: str, *, backward: bool) -> Exchange:
         size = BYTES_OF[self.number]
@@ -178,7 +196,7 @@ class _Step:
         uneven = len({n for row in rows for n in row}) > 1
         return Exchange(name, "all_to_all", most, tuple(tuple(row) for row in rows) if uneven else None)
 
-    def _row_wise(self, name: str, kind: str) -> Exchange:
+    def _row_wise(self, name: str, kind: Kind) -> Exchange:
         return Exchange(name, kind, self.volumes[0].row_wise_elements * BYTES_OF[self.number])
 
     def _forward_layers(self, name: str, layers: Sequence[Layer]) -> None:
@@ -193,15 +211,17 @@ class _Step:
         arch, batch, number = self.job.architecture, self.job.batch_per_rank, self.number
         inputs, outputs = batch * (arch.dim + arch.table_width), batch * arch.interaction_width
         vectors, flops = len(arch.tables) + 1, arch.interaction_flops(batch)
+        side = moved("interaction concatenate", OperatorClass.COPY, (inputs, inputs), number)
         if arch.interaction != "dot":
-            side = [moved("interaction concatenate", WorkClass.COPY, 2 * inputs, number)]
-            return [*side, moved("cross products", WorkClass.ELEMENTWISE, 4 * outputs, number, flops)] if flops else side
+            cross = moved("cross products", OperatorClass.ELEMENTWISE, (3 * outputs, outputs), number, flops)
+            return [side, cross] if flops else [side]
         if self.job.software.fused:
-            return [moved("interaction", WorkClass.GEMM, inputs + outputs, number, flops)]
+            # One kernel reads the vectors and writes what the top reads; the products stay on the chip.
+            return [moved("interaction", OperatorClass.GEMM, (inputs, outputs), number, flops)]
         return [
-            moved("interaction concatenate", WorkClass.COPY, 2 * inputs, number),
-            batched_product("interaction products", (batch, vectors, vectors, arch.dim), number),
-            moved("interaction select", WorkClass.ELEMENTWISE, 2 * outputs, number),
+            side,
+            product("interaction products", (vectors, vectors, arch.dim), number, batch),
+            moved("interaction select", OperatorClass.ELEMENTWISE, (outputs, outputs), number),
         ]
 
     def _interaction_backward(self) -> list[Operation]:
@@ -209,24 +229,25 @@ class _Step:
         arch, batch, number = self.job.architecture, self.job.batch_per_rank, self.number
         inputs, outputs = batch * (arch.dim + arch.table_width), batch * arch.interaction_width
         vectors, flops = len(arch.tables) + 1, 2 * arch.interaction_flops(batch)
+        side = moved("interaction split", OperatorClass.COPY, (inputs, inputs), number)
         if arch.interaction != "dot":
-            side = [moved("interaction split", WorkClass.COPY, 2 * inputs, number)]
-            return [moved("cross gradients", WorkClass.ELEMENTWISE, 6 * outputs, number, flops), *side] if flops else side
+            cross = moved("cross gradients", OperatorClass.ELEMENTWISE, (4 * outputs, 2 * outputs), number, flops)
+            return [cross, side] if flops else [side]
         if self.job.software.fused:
-            return [moved("interaction backward", WorkClass.GEMM, 2 * inputs + outputs, number, flops)]
+            return [moved("interaction backward", OperatorClass.GEMM, (inputs + outputs, inputs), number, flops)]
         return [
-            moved("interaction select backward", WorkClass.ELEMENTWISE, outputs + batch * vectors**2, number),
-            batched_product("interaction gradients 1", (batch, vectors, arch.dim, vectors), number),
-            batched_product("interaction gradients 2", (batch, vectors, arch.dim, vectors), number),
-            moved("interaction split", WorkClass.COPY, 2 * inputs, number),
+            moved("interaction select backward", OperatorClass.ELEMENTWISE, (outputs, batch * vectors**2), number),
+            product("interaction gradients 1", (vectors, arch.dim, vectors), number, batch),
+            product("interaction gradients 2", (vectors, arch.dim, vectors), number, batch),
+            side,
         ]
 
     def _loss(self) -> list[Operation]:
         """The sigmoid with its cross entropy, and its gradient: a few numbers a sample."""
         batch = self.job.batch_per_rank
         return [
-            moved("loss", WorkClass.ELEMENTWISE, 3 * batch, "fp32", 8 * batch),
-            moved("loss backward", WorkClass.ELEMENTWISE, 3 * batch, "fp32", 4 * batch),
+            moved("loss", OperatorClass.ELEMENTWISE, (2 * batch, batch), "fp32", 8 * batch),
+            moved("loss backward", OperatorClass.ELEMENTWISE, (2 * batch, batch), "fp32", 4 * batch),
         ]
 
     def _backward(self, first: int, past: int, name: str) -> list[dict[int, int]]:
@@ -260,6 +281,7 @@ class _Step:
         """Weights and state read and written, gradients read."""
         parameters = self.job.architecture.dense_parameters
         state = self.job.placement.optimizer.numbers_a_weight
-        update = moved("optimizer", WorkClass.ELEMENTWISE, parameters * (3 + 2 * state), "fp32")
+        numbers = (parameters * (2 + state), parameters * (1 + state))
+        update = moved("optimizer", OperatorClass.OPTIMIZER, numbers, "fp32", 2 * parameters * (1 + 2 * state))
         for rank in self.ranks:
             self._on(COMPUTE, rank, [update], sorted({ends[rank] for ends in sent}))
