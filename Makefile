@@ -57,8 +57,9 @@ test-lowest: $(LOWEST_ENV)/.installed ## the tests on the lowest versions that p
 	$(LOWEST_ENV)/bin/python $(PYTEST) --junit-xml=build/lowest.xml
 	@$(LOWEST_ENV)/bin/python .ci/skipped.py build/lowest.xml
 
-accuracy: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## write docs/accuracy.md: errors of replays and predictions on the corpus, HTA beside them
+accuracy: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## write docs/accuracy*.md: errors of replays, predictions and collectives on the corpus, HTA beside them
 	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.accuracy --hta $(TRACEINSIGHT_ENV)/bin/python --output docs/accuracy.md
+	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.collectives > /dev/null
 
 bench: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## reading, graph and replay beside HTA, on the corpus where it is and on generated traces
 	$(TEST_ENV)/bin/python -m benchmarks.reader $(BENCH_TRACES)

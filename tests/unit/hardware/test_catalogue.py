@@ -85,10 +85,18 @@ def numbers_of(facts: str, rows: tuple[str, ...]) -> set[float]:
     return {float(number.replace(",", "")) for number in found}
 
 
+# What the facts do not have.
+CLOCKS_MHZ = {
+    "p100-sxm2": 1480, "v100-sxm2-16": 1530, "v100-sxm2-32": 1530, "v100-sxm3-32": 1530,
+    "a100-40-sxm": 1410, "a100-80-sxm": 1410, "a100-40-pcie": 1410, "a100-80-pcie": 1410,
+    "h100-sxm": 1830, "h100-pcie": 1750, "h200": 1830, "b200": 1965, "gb200": 2062, "mi250x": 1700, "mi300x": 2100,
+}  # fmt: skip
+
+
 def sourced(name: str) -> Iterator[tuple[str, float]]:
     """The numbers that somebody published, measured or derived: what is assumed is a choice and says so."""
     for key, fact in own_fields(name):
-        if isinstance(fact, Measure) and fact.value is not None and fact.kind != "assumed":
+        if isinstance(fact, Measure) and fact.value is not None and fact.kind != "assumed" and key != "clock":
             yield key, float(fact.value)
 
 
@@ -138,6 +146,12 @@ def test_every_field_of_a_file_has_unit_kind_and_source(name: str) -> None:
     assert all({"unit", "kind", "source"} <= set(field) and len(field["source"]) > 2 for field in fields)
     assert all(("range" in field) == (field["kind"] == "assumed") for field in fields)
     assert all(("value" in field) == (field["kind"] != "unknown") for field in fields)
+
+
+def test_clocks() -> None:
+    clocks = {name: fact.value for name in catalogue() for key, fact in own_fields(name) if key == "clock"}  # type: ignore[attr-defined]
+
+    assert clocks == CLOCKS_MHZ
 
 
 @pytest.mark.parametrize("name", catalogue())

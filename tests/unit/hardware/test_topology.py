@@ -113,7 +113,7 @@ def test_latencies_are_whole_nanoseconds() -> None:
     graph = load_platform("dgx1-v100").topology()
 
     assert graph.edges["accelerator0", "accelerator1"]["latency_ns"] == 936
-    assert graph.edges["nic0", "socket0"]["latency_ns"] == 20_000
+    assert graph.edges["nic0", "socket0"]["latency_ns"] == 2_700
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tracereplay.hardware.collectives.schedules import Kind
 # Measured over carried time, 5th percentile over NCCL's sizes from 64 KiB on, from A100 to H100 (`python -m
 # benchmarks.collectives`); its inverse for the other way, since nobody says which way a latency moves that the catalogue does
 # not hold.
-CARRIED_WITHIN: Final = (0.55, 1 / 0.55)
+CARRIED_WITHIN: Final = (0.65, 1 / 0.65)
 
 
 class Measured(NamedTuple):
@@ -100,7 +100,10 @@ def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took,
     if not 0 <= measured_ns < np.inf:
         raise UsageError(f"a transfer of {measured_ns} ns", hint="give a time of at least 0")
     before, after = collective_time(source, kind, size, ranks), collective_time(target, kind, size, ranks)
-    scale = measured_ns / before.time_ns if before.time_ns else 0.0
+    if not before.time_ns:  # a single rank sends nothing, here or there
+        same = round(measured_ns)
+        return Carried(same, same, same, same, 0, before, after)
+    scale = measured_ns / before.time_ns
     latency, total = after.latency_ns * scale, after.time_ns * scale
     low, high = CARRIED_WITHIN if source is not target else (1.0, 1.0)
     return Carried(

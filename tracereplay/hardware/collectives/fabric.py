@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracereplay.errors import HardwareError, UsageError
-from tracereplay.hardware.collectives.library import Generation, Hardware, Library
+from tracereplay.hardware.collectives.library import CLOCK_HZ, Generation, Hardware, Library
 from tracereplay.hardware.facts import Measure
 from tracereplay.hardware.platform import Platform
 
@@ -352,7 +352,19 @@ def _library(platform: Platform) -> Library:
     technology = (None if port is None else port.technology.value) or (None if up is None else up.technology.value) or ""
     switched = up is not None and up.layout.value == "switch"
     is_amd = any(word in processor.lower() for word in _AMD)
-    return Library(_GENERATIONS.get(technology, "ampere"), "amd" if is_amd else "intel", switched and technology in _REDUCING)
+    return Library(
+        generation=_GENERATIONS.get(technology, "ampere"),
+        processor="amd" if is_amd else "intel",
+        reduces=switched and technology in _REDUCING,
+        whole_lines=technology != "nvlink1",
+        clock_hz=_clock(platform),
+    )
+
+
+def _clock(platform: Platform) -> float:
+    """The clock of the accelerators; that of NCCL's own constants where it is not known."""
+    clock = None if platform.accelerator is None else platform.accelerator.clock
+    return CLOCK_HZ if clock is None or clock.base is None else float(clock.base)
 
 
 def _figures(platform: Platform) -> tuple[dict[str, Figures], tuple[str, ...]]:

@@ -37,6 +37,9 @@ STEP_NS: Final[Mapping[tuple[str, str], tuple[float, float, float]]] = {
 POST_NS: Final[Mapping[str, float]] = {"intel": 1_000, "amd": 2_000}
 POSTS_OF_SIMPLE: Final = 3
 
+# NCCL's latencies date from version 2.5 and V100; its steps run on the accelerator, and take as many cycles on another.
+CLOCK_HZ: Final = 1.53e9
+
 # Shares of a link that a protocol's data fills.
 RING_SHARE: Final[Mapping[str, float]] = {"LL": 0.5, "LL128": 0.92, "Simple": 1.0}
 TREE_SHARE: Final = 0.92
@@ -68,7 +71,9 @@ SEND_LL_MOST: Final = 16_384
 @dataclass(frozen=True, slots=True)
 class Library:
     """What runs the collectives. ``generation``: of the accelerators; ``processor``: who made the host's; ``reduces``: the
-    scale-up switch reduces; ``relays``: sends pass an accelerator of the same node that is at the receiver's rail (PXN).
+    scale-up switch reduces; ``relays``: sends pass an accelerator of the same node that is at the receiver's rail (PXN);
+    ``whole_lines``: links keep 128 bytes together, as LL128 needs; ``clock_hz``: of the
+    accelerators, which run NCCL's steps.
     ``ideal``: no latency but that of the links, no protocol, no limit; for what follows from a topology alone.
     """
 
@@ -76,13 +81,15 @@ class Library:
     processor: Literal["intel", "amd"] = "intel"
     reduces: bool = False
     relays: bool = True
+    whole_lines: bool = True
+    clock_hz: float = CLOCK_HZ
     ideal: bool = False
 
     def protocols(self, hardware: Hardware) -> tuple[Protocol, ...]:
-        """The protocols on offer; LL128 needs links that keep 128 bytes together, as between accelerators."""
+        """The protocols on offer over the worst hardware on the way; LL128 not over PCIe and the host."""
         if self.ideal:
             return ("Simple",)
-        return PROTOCOLS if hardware != "pci" else ("LL", "Simple")
+        return PROTOCOLS if hardware != "pci" and self.whole_lines else ("LL", "Simple")
 
     def base_ns(self, algorithm: str, protocol: Protocol) -> float:
         """Nanoseconds before the first step."""
@@ -90,7 +97,7 @@ class Library:
             return 0.0
         if algorithm == "nvls":
             return NVLS_NS
-        return BASE_NS["tree" if algorithm == "tree" else "ring", protocol]
+        return BASE_NS["tree" if algorithm == "tree" else "ring", protocol] * CLOCK_HZ / self.clock_hz
 
     def step_ns(self, algorithm: str, protocol: Protocol, hardware: Hardware, wire_ns: float | None) -> float:
         """Nanoseconds of one step over a route. NCCL's constant for LL is that of the wire alone, so it gives way to the
@@ -100,7 +107,8 @@ class Library:
             return wire_ns or 0.0
         of_protocol = STEP_NS[hardware, "tree" if algorithm == "tree" else "ring"]
         constant = of_protocol[PROTOCOLS.index(protocol)]
-        return constant if wire_ns is None else constant - of_protocol[0] + wire_ns
+        wire = of_protocol[0] if wire_ns is None else wire_ns
+        return (constant - of_protocol[0]) * CLOCK_HZ / self.clock_hz + wire
 
     def share(self, algorithm: str, protocol: Protocol, nodes: int) -> float:
         """The share of a link's rate that becomes data."""

@@ -118,7 +118,9 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """A schedule under a protocol: ns before bytes, ns a byte of size (likely, fast, slow), loads per byte."""
+    """A schedule under a protocol: ns before bytes, ns a byte of size (likely, fast, slow), loads per byte; ``is_corrected``:
+    NCCL corrects its rate by size.
+    """
 
     algorithm: Algorithm
     protocol: Protocol
@@ -126,10 +128,11 @@ class _Offer:
     byte_ns: Floats
     loads: Floats
     bottleneck: int
+    is_corrected: bool
 
     def at(self, size: float, case: int = LIKELY) -> Offered:
         """Itself for a size."""
-        reached = tree_at_size(self.protocol, size) if self.algorithm == "tree" else 1.0
+        reached = tree_at_size(self.protocol, size) if self.is_corrected else 1.0
         bytes_ns = float(self.byte_ns[case]) * size / reached
         return Offered(self.algorithm, self.protocol, float(self.latency_ns[case]), bytes_ns)
 
@@ -286,7 +289,7 @@ def _offer(group: Group, kind: Kind, algorithm: Algorithm, protocol: Protocol, s
     if not library.ideal:
         latency += schedule.posts * POST_NS[library.processor]
     loads = np.sum([phase.loads for phase in schedule.phases], axis=0)
-    return _Offer(algorithm, protocol, latency, byte_ns, loads, fullest[1])
+    return _Offer(algorithm, protocol, latency, byte_ns, loads, fullest[1], algorithm == "tree" and not library.ideal)
 
 
 def _steps_ns(group: Group, algorithm: str, protocol: Protocol, schedule: Schedule, phase: schedules.Phase) -> Floats:

@@ -7,6 +7,7 @@ neighbours; a chain uses it both ways. Eight V100 of a DGX-1 have six links each
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -25,7 +26,8 @@ def orders(fabric: Fabric, members: Sequence[int], *, closed: bool) -> tuple[tup
     whole = tuple(members)
     if len(whole) == 1 or fabric.is_switched(whole):
         return (whole,)
-    found = _laid(_wires(fabric, whole), closed=closed)
+    wires = _wires(fabric, whole)
+    found = _laid(wires.tobytes(), len(whole), closed=closed)
     return tuple(tuple(whole[i] for i in order) for order in found) or (whole,)
 
 
@@ -38,9 +40,12 @@ def _wires(fabric: Fabric, members: Sequence[int]) -> Wires:
     return np.rint(counts / some.min()).astype(np.int64) if some.size else counts.astype(np.int64)
 
 
-def _laid(wires: Wires, *, closed: bool) -> list[list[int]]:
-    """As many orders as links allow, none of them using a link that another one uses."""
-    members = len(wires)
+@lru_cache(maxsize=256)
+def _laid(content: bytes, members: int, *, closed: bool) -> list[list[int]]:
+    """As many orders as links allow, none of them using a link that another one uses. Fabrics that differ in their rates alone
+    are wired alike: the search is made once.
+    """
+    wires = np.frombuffer(content, np.int64).reshape(members, members)
     most = int(wires.sum(axis=0).min()) if closed else int(wires.sum()) // 2 // (members - 1)
     for count in range(most, 0, -1):
         found = _lay(wires.copy(), count, closed=closed, budget=[_MOST_LOOKED_AT])

@@ -118,7 +118,7 @@ def ring(group: Group, kind: Kind, root: int = 0) -> Schedule:
 def tree(group: Group, kind: Kind, root: int = 0) -> Schedule:  # noqa: ARG001 - all algorithms are called alike
     """Two binary trees over the nodes, each with half of the size, at the heads of chains; sums go up, results come down."""
     islands = group.islands
-    count = len(group.rails) if len(islands) > 1 else len(orders(group.fabric, islands[0], closed=False))
+    count = len(group.rails) if len(islands) > 1 else _trees(group)
     flows: list[Flow] = []
     for k in range(count):
         chains = [_chain(group, island, k) for island in islands]
@@ -208,6 +208,12 @@ def _rings(group: Group) -> list[tuple[tuple[int, ...], int | None]]:
     return [
         (tuple(rank for island in islands for rank in _chain(group, island, k)), rail) for k, rail in enumerate(group.rails)
     ]
+
+
+def _trees(group: Group) -> int:
+    """How many trees there are in a node: NCCL lays as many as rings (src/init.cc: treeGraph), but they use links both ways."""
+    rings = orders(group.fabric, group.islands[0], closed=True)
+    return max(1, min(len(rings) // 2, len(orders(group.fabric, group.islands[0], closed=False))))
 
 
 def _chain(group: Group, island: Sequence[int], number: int) -> tuple[int, ...]:

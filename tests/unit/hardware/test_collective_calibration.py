@@ -1,0 +1,105 @@
+"""Two measured sizes decide a calibration; a recorded transfer is carried over to other hardware."""
+
+import pytest
+
+from tests.fakes.fabrics import fabric, switched
+from tests.fakes.graphs import Edge, Task, graph_by_hand
+from tracereplay.errors import UsageError
+from tracereplay.hardware.collectives.calibration import Measured, calibrate, carry_over_collective
+from tracereplay.hardware.collectives.fabric import fabric_of
+from tracereplay.hardware.collectives.library import Library
+from tracereplay.hardware.collectives.model import Calibration, collective_time, link_loads
+from tracereplay.hardware.collectives.schedules import Kind
+from tracereplay.hardware.load import load_platform
+from tracereplay.replay.contention import links_of, replay_on_links
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def test_the_calibration_of_ideal_links_by_hand() -> None:
+    """All-gather of 4 at 1 byte a ns with 10 ns a step: 30 + 3/4 S. Measured 90 + 3/2 S: latency 3 times, bytes twice."""
+    on = fabric(switched(4, 1, latency_ns=10))
+
+    found = calibrate(on, "all_gather", 4, Measured(100, 240), Measured(1000, 1590))
+
+    assert [found.latency, found.bytes_time] == pytest.approx([3.0, 2.0])
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "all_to_all"])
+def test_a_calibration_is_found_again(kind: Kind) -> None:
+    on, truth = fabric_of(load_platform("dgx-h100")), Calibration(1.7, 1.2)
+    sizes = (64 * KIB, 512 * MIB)
+
+    measured = [Measured(size, collective_time(on, kind, size, 8, calibration=truth).time_ns) for size in sizes]
+    found = calibrate(on, kind, 8, *measured)
+
+    assert [found.latency, found.bytes_time] == pytest.approx([1.7, 1.2], rel=1e-3)
+    again = [collective_time(on, kind, size, 8, calibration=found) for size in sizes]
+    assert [time.time_ns for time in again] == pytest.approx([one.ns for one in measured], rel=1e-6)
+    assert {time.basis for time in again} == {"calibrated"}
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "says"),
+    [
+        (Measured(1000, 100), Measured(100, 200), "a smaller and a larger size"),
+        (Measured(0, 100), Measured(100, 200), "both above 0"),
+        (Measured(100, 0), Measured(1000, 200), "with their times"),
+        (Measured(100, 200), Measured(1000, 100), "measure sizes that lie further apart"),
+    ],
+)
+def test_measurements_that_nothing_explains_are_refused(small: Measured, large: Measured, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        calibrate(fabric(switched(4, 1, latency_ns=10)), "all_gather", 4, small, large)
+
+
+def test_a_transfer_carried_to_where_it_was_recorded_stays_as_it_was() -> None:
+    on = fabric_of(load_platform("dgx1-v100"))
+
+    carried = carry_over_collective("all_to_all", 24_576, 8, 17_123, on, on)
+
+    assert (carried.time_ns, carried.low_ns, carried.high_ns) == (17_123, 17_123, 17_123)
+    assert carried.latency_ns + carried.bytes_ns == 17_123
+
+
+def test_latency_and_bytes_are_carried_apart() -> None:
+    """All-gather of 4: here 30 ns and 3/4 S, there 60 ns and 3/8 S. Recorded twice the 330 ns of 400 bytes."""
+    here, there = fabric(switched(4, 1, latency_ns=10)), fabric(switched(4, 2, latency_ns=20))
+
+    carried = carry_over_collective("all_gather", 400, 4, 660, here, there)
+
+    assert (carried.latency_ns, carried.bytes_ns, carried.time_ns) == (2 * 60, 2 * 150, 420)
+    assert carried.low_ns < 420 < carried.high_ns
+
+
+def test_a_small_transfer_gains_nothing_from_more_bandwidth() -> None:
+    slow, fast = (fabric(switched(8, rate, latency_ns=600), Library("ampere")) for rate in (100, 1000))
+
+    assert carry_over_collective("all_reduce", 64, 8, 20_000, slow, fast).time_ns == pytest.approx(20_000, rel=1e-4)
+
+
+def test_one_rank_keeps_its_time() -> None:
+    on = fabric(switched(4, 1))
+
+    assert carry_over_collective("all_reduce", 400, 1, 5_000, on, fabric(switched(4, 2))).time_ns == 5_000
+
+
+def test_a_time_below_0_is_refused() -> None:
+    on = fabric(switched(4, 1))
+
+    with pytest.raises(UsageError, match="a transfer of -1 ns"):
+        carry_over_collective("all_reduce", 400, 4, -1, on, on)
+
+
+def test_two_collectives_that_overlap_on_their_links_take_turns() -> None:
+    """The links that a collective keeps busy go into the replay: two all-to-alls at one switch halve each other's rate."""
+    on = fabric(switched(4, 3))
+    time = collective_time(on, "all_to_all", 1200, 4)
+    names = sorted(link_loads(time))
+    graph = graph_by_hand([Task(0, 0, release=0), Task(0, time.time_ns), Task(0, time.time_ns)], [Edge(0, 1), Edge(0, 2)])
+
+    route = [names.index(name) for name in link_loads(time)]
+    schedule = replay_on_links(graph, links_of(graph, {1: route, 2: route}, [1.0] * len(names)))
+
+    assert len(names) == 8
+    assert schedule.end_ns.tolist() == [0, 600, 600]
