@@ -24,7 +24,7 @@ FILES = Path(__file__).parent / "hardware"
 # Zipf's own law. No source at hand says by which exponent Criteo's rows are asked for; predictions are shown over the span too.
 SKEW = 1.0
 SKEWS = (0.9, 1.2)
-_HALVINGS = 60
+_HALVINGS = 36
 _LEAST, _MOST = 0.02, 20.0
 
 

@@ -26,7 +26,8 @@ class Software:
     pooled all-to-all, or ``none`` where every rank reads what it looks up. ``buckets``: bytes of the first and the other
     all-reduces. ``hybrid``: its tables are hybrid unless a plan says otherwise; ``hierarchical``: over several
     nodes its even all-to-alls run in the node first, by its own code, in place of NCCL's choice; ``apart``: all-reduces have a
-    stream of their own, beside that of the other collectives.
+    stream of their own, beside that of the other collectives; ``grouped``: over several nodes all
+    gradients travel in one all-reduce.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Software:
     hybrid: bool = False
     hierarchical: bool = False
     apart: bool = False
+    grouped: bool = False
 
 
 _STACKS = (
@@ -49,10 +51,19 @@ _STACKS = (
     Software("nvidia-amp", matrix="fp16", gradients="fp16", fused=True, inputs="none"),
     Software("nvidia-fp32", inputs="none"),
     # HugeCTR before and since its version 3.1, whose release notes name hybrid embeddings, hierarchical all-to-alls and
-    # the overlap of communication (``overlap_ar_a2a``) as new.
+    # the overlap of communication (``overlap_ar_a2a``) as new; its
+    # configurations for several nodes set ``grouped_all_reduce``.
     Software("hugectr-2", matrix="fp16", gradients="fp16", fused=True, inputs="none"),
     Software(
-        "hugectr-3", matrix="fp16", gradients="fp16", fused=True, inputs="none", hybrid=True, hierarchical=True, apart=True
+        "hugectr-3",
+        matrix="fp16",
+        gradients="fp16",
+        fused=True,
+        inputs="none",
+        hybrid=True,
+        hierarchical=True,
+        apart=True,
+        grouped=True,
     ),
     Software("ipex-bf16", matrix="bf16", gradients="bf16", inputs="none"),
 )

@@ -102,6 +102,11 @@ class _Writing:
         self.number = job.software.matrix
         self.price: dict[Operation, int] = {}
         self.exchanges: list[Exchange] = []
+        self.replicated = self.volumes[0].all_reduce_elements - job.architecture.dense_parameters
+        self.buckets = dense_buckets(job.architecture, job.software)
+        if job.software.grouped and job.plan.ranks > job.ranks_per_node:
+            # Everything at once, when the last gradient is ready.
+            self.buckets, self.replicated = [(self.volumes[0].all_reduce_elements, 0)], 0
 
     def build(self) -> Step:
         job, arch = self.job, self.job.architecture
@@ -253,7 +258,7 @@ class _Writing:
     def _backward(self, first: int, past: int, name: str) -> list[dict[int, int]]:
         """Layers ``first`` to ``past`` of all dense ones, last first; sends each bucket of gradients when it is complete."""
         sent, layers = [], self.job.architecture.dense_layers
-        buckets = {place: count for count, place in dense_buckets(self.job.architecture, self.job.software)}
+        buckets = {place: count for count, place in self.buckets}
         for place in range(past - 1, first - 1, -1):
             work = self._layer(f"{name} {place - first}", layers[place]).backward(to_inputs=place > 0)
             ends = self._on_compute(work, {})
@@ -271,10 +276,9 @@ class _Writing:
 
     def _reduce_replicated(self, gradients: dict[int, int]) -> list[dict[int, int]]:
         """The gradients of tables, or rows, that every rank has: one all-reduce."""
-        numbers = self.volumes[0].all_reduce_elements - self.job.architecture.dense_parameters
-        if not numbers:
+        if not self.replicated:
             return []
-        size = numbers * BYTES_OF[self.job.software.gradients]
+        size = self.replicated * BYTES_OF[self.job.software.gradients]
         return [self._exchange(Exchange("replicated rows", "all_reduce", size), gradients)]
 
     def _optimize(self, sent: Sequence[dict[int, int]]) -> None:
