@@ -1,7 +1,7 @@
 """Numbers with units: in, ``3.35`` and ``TB/s`` or ``"3.35 TB/s"``; out, the number in the base unit of its dimension.
 
 Case counts: ``B`` is a byte and ``b`` a bit, ``GB`` is 10^9 bytes and ``GiB`` 2^30. Base units: bytes, bytes a second, FLOP a
-second, watt, hertz, nanosecond, and 1 for counts.
+second, watt, hertz, nanosecond, nanometre, and 1 for counts.
 """
 
 import math
@@ -25,6 +25,7 @@ class Dimension(StrEnum):
     POWER = "watts"
     FREQUENCY = "hertz"
     TIME = "nanoseconds"
+    LENGTH = "nanometres"
     COUNT = "a count"
 
 
@@ -60,7 +61,8 @@ def _units() -> list[Unit]:
     power = [Unit("W", Dimension.POWER, Fraction(1)), Unit("kW", Dimension.POWER, Fraction(1000))]
     clocks = [Unit(f"{p}Hz", Dimension.FREQUENCY, Fraction(n)) for p, n in _DECIMAL.items() if p not in {"T", "P"}]
     times = [Unit(sign, Dimension.TIME, Fraction(n)) for sign, n in _TIMES.items()]
-    return [*sizes, *rates, *bits, *flops, *power, *clocks, *times, Unit("1", Dimension.COUNT, Fraction(1))]
+    others = [Unit("nm", Dimension.LENGTH, Fraction(1)), Unit("1", Dimension.COUNT, Fraction(1))]
+    return [*sizes, *rates, *bits, *flops, *power, *clocks, *times, *others]
 
 
 UNITS = {unit.sign: unit for unit in _units()}

@@ -17,6 +17,7 @@ from tracereplay.hardware.facts import (
     Flops,
     Latency,
     Layout,
+    Length,
     LinkRate,
     MemoryRate,
     Name,
@@ -84,10 +85,17 @@ class Description(Section):
 
 
 class Accelerator(Description):
-    """One accelerator. A format of numbers that ``flops`` leaves out is one for which the data sheet has no figure."""
+    """One accelerator. A format of numbers that ``flops`` leaves out is one for which the data sheet has no figure;
+    ``vector_flops`` has those formats that matrix units run faster than the vector units do, where that does not show by
+    itself. ``architecture``: accelerators of one architecture run the same kernels. ``compute_units``: SMs, CUs.
+    """
 
     type: Literal["accelerator"]
+    architecture: Name | None = None
+    compute_units: Count | None = None
+    process: Length | None = None
     flops: dict[Format, Flops]
+    vector_flops: dict[Format, Flops] = {}
     achievable_flops: dict[Format, Flops] = {}
     hbm: Memory
     l2: Cache
