@@ -4,7 +4,7 @@ Times are those of an iteration without evaluation, parsed by this project from 
 or from the pages that are named; round and entry stand with each.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tracereplay.analyzers.synthesis import Synthesis, synthesise
@@ -31,8 +31,8 @@ _LEAST, _MOST = 0.02, 20.0
 @dataclass(frozen=True, slots=True)
 class System:
     """One system with its job. ``published_ms`` is an iteration without evaluation, ``entry`` where that is from, ``stack`` the
-    software as the experiments count it; ``accelerator`` stands in the slots in place of the platform's own; ``device`` is what a
-    rank computes on where a platform has no accelerators; ``settings`` are those of ``--set``, each an assumption.
+    software as the experiments count it; ``accelerator`` stands in the slots in place of the platform's own; ``device`` is what
+    a rank computes on where a platform has no accelerators; ``settings`` are those of ``--set``, each an assumption.
     """
 
     entry: str
@@ -66,7 +66,7 @@ def predict(system: System, efficiency: Efficiency, skew: float = SKEW) -> Synth
 
 
 def fitted(base: System, skew: float = SKEW) -> Efficiency:
-    """The efficiency under which the base system takes what was published: one share for all device work, transfers as modelled.
+    """The efficiency under which the base takes what was published: one share for all device work, transfers as modelled.
 
     One published number decides one share, so products, lookups and everything else have the same.
 
@@ -80,11 +80,6 @@ def fitted(base: System, skew: float = SKEW) -> Efficiency:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if _ms(base, middle, skew) > base.published_ms else (low, middle)
     return _shared((low * high) ** 0.5)
-
-
-def as_base(system: System, **changes: object) -> System:
-    """The same job elsewhere."""
-    return replace(system, **changes)  # type: ignore[arg-type]
 
 
 def _ms(system: System, share: float, skew: float) -> float:
