@@ -3,11 +3,13 @@
 Everywhere labelled ``calibrated analytic replay``: the graph comes from an architecture string and models, not from a trace.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.model import CollectiveTime
 from tracereplay.hardware.memory.placement import Placement
+from tracereplay.hardware.memory.rates import MemoryRate
 from tracereplay.replay.contention import links_of
 from tracereplay.replay.settle import settled
 from tracereplay.synth.pricing import PlatformPricer
@@ -40,7 +42,9 @@ class ExchangeRow:
 
 @dataclass(frozen=True, slots=True)
 class Synthesis:
-    """The step of a job on a platform. ``graph`` has the step's times, as if it had been recorded."""
+    """The step of a job on a platform. ``graph`` has the step's times, as if it had been recorded; ``ways``: how fast tables
+    outside a rank's own memory were read, by tier, and what binds there.
+    """
 
     step_ns: int
     samples_per_s: float
@@ -48,6 +52,7 @@ class Synthesis:
     volumes: tuple[Volumes, ...]
     placement: Placement
     exchanges: tuple[ExchangeRow, ...]
+    ways: Mapping[str, MemoryRate]
     assumed: tuple[str, ...]
 
 
@@ -72,8 +77,13 @@ def synthesise(job: Job, pricer: PlatformPricer) -> Synthesis:
         volumes=volumes(job.architecture, job.plan, job.batch_per_rank),
         placement=job.placement,
         exchanges=tuple(rows),
-        assumed=tuple(sorted({key for time in pricer.exchanged.values() for key in time.assumed} | set(pricer.unknown_ways()))),
+        ways=dict(pricer.ways),
+        assumed=tuple(sorted({*_assumed(pricer), *(key for rate in pricer.ways.values() for key in rate.unknown)})),
     )
+
+
+def _assumed(pricer: PlatformPricer) -> set[str]:
+    return {key for time in pricer.exchanged.values() for key in time.assumed}
 
 
 def _row(name: str, size: int, op: str, transfer_ns: int, time: CollectiveTime) -> ExchangeRow:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tracereplay.cli.main import main
 from tracereplay.errors import NotComparableError
 from tracereplay.hardware.memory.placement import Tier
 from tracereplay.synth.presets import architecture_of, preset_named
@@ -110,3 +111,15 @@ def test_a_production_trace_gives_its_tables_too(corpus: Path) -> None:
 
     assert found[0].optimizer == "rowwise_adagrad"
     assert {lookup.tier for lookup in found} == {"hbm"}
+
+
+def test_synth_takes_the_recorded_placement_and_refuses_another_architecture_s(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traces = ["--execution-traces", str(corpus / "execution_traces" / "dlrm_v100x8")]
+    words = ["synth", "dlrm", "--ranks", "8", "--batch", "128", "--hardware", "dgx1-v100", *traces]
+
+    assert main([*words, "--preset", "param-v100x8"]) == 0
+    assert "40 shards in hbm" in capsys.readouterr().out
+    assert main([*words, "--preset", "mlperf-v1"]) == 4
+    assert "rank 0 had 640,649,648 weights in its tables" in capsys.readouterr().err

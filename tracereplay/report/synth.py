@@ -1,14 +1,16 @@
 """A step built from an architecture, for people and as JSON: in, findings; out, text and JSON results. Both say what it is."""
 
 import dataclasses
+import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tracereplay.analyzers.attribution import Attribution
 from tracereplay.analyzers.synthesis import LABEL, UNMODELLED, Synthesis
 from tracereplay.hardware.memory.placement import RankMemory
-from tracereplay.report.table import page, table
+from tracereplay.report.table import WIDTH, page, table
 from tracereplay.synth.pricing import Efficiency
 from tracereplay.synth.step import Job
 from tracereplay.units import format_ns, format_share
@@ -47,9 +49,9 @@ def synth_text(answer: Answer) -> str:
         table(("critical path", "time", "share"), parts),
         table(("twice as fast", "saves"), knobs),
         table(("collective", "kind", "bytes a rank", "transfer", "algorithm", "waits for"), rows, left=(0, 1, 4, 5)),
-        _volumes_text(found),
+        _volumes_text(answer),
         _memory_text(answer),
-        "\n".join(["not in the model: " + "; ".join(UNMODELLED), *_assumed_lines(found)]),
+        "\n".join([_wrapped("not in the model: ", UNMODELLED), *_assumed_lines(found)]),
     ])  # fmt: skip
 
 
@@ -85,6 +87,7 @@ def synth_result(answer: Answer) -> dict[str, Any]:
             "ranks": [_rank_memory(memory) for memory in found.placement.ranks],
             "nodes": [dataclasses.asdict(node) | {"free": node.free} for node in found.placement.nodes],
         },
+        "ways": [{"tier": tier, "bytes_per_s": rate.bytes_per_s, "binds": rate.binds} for tier, rate in found.ways.items()],
         "assumed": list(found.assumed),
         "unmodelled": list(UNMODELLED),
     }
@@ -108,11 +111,12 @@ def _binds(answer: Answer) -> str:
     return f"what binds: {binding['knob']}{link}; twice as fast it would save {format_ns(binding['saved_ns_2x'])} a step"
 
 
-def _volumes_text(found: Synthesis) -> str:
+def _volumes_text(answer: Answer) -> str:
+    found = answer.synthesis
     most = max(found.volumes, key=lambda v: v.lookup_bytes)
     rows = [
         ("pooled all-to-all, most of a rank", f"{max(v.pooled_elements for v in found.volumes):,} numbers"),
-        ("index all-to-all, most of a rank", f"{max(v.index_elements for v in found.volumes):,} indices"),
+        ("index all-to-all, most of a rank", f"{_indices(answer):,} indices"),
         ("row-wise partial sums", f"{most.row_wise_elements:,} numbers"),
         ("all-reduce", f"{most.all_reduce_elements:,} numbers"),
         ("lookups forward, most of a rank", f"{most.lookup_bytes:,} bytes"),
@@ -120,6 +124,11 @@ def _volumes_text(found: Synthesis) -> str:
         ("interaction forward", f"{most.interaction_flops:,} FLOP"),
     ]
     return table(("a step moves", "a rank"), [row for row in rows if not row[1].startswith("0 ")])
+
+
+def _indices(answer: Answer) -> int:
+    """Indices in the largest all-to-all of them; none where every rank reads what it looks up."""
+    return 0 if answer.job.software.inputs == "none" else max(v.index_elements for v in answer.synthesis.volumes)
 
 
 def _memory_text(answer: Answer) -> str:
@@ -137,12 +146,19 @@ def _memory_text(answer: Answer) -> str:
     for node in placement.nodes:
         capacity = "?" if node.capacity is None else _gb(node.capacity)
         lines.append(f"node {node.node}: {_gb(node.used)} of {capacity} {node.tier} memory")
+    for tier, rate in answer.synthesis.ways.items():
+        lines.append(f"{tier} memory is read at {rate.bytes_per_s / 1e9:,.1f} GB/s a rank, bound by {rate.binds}")
     title = f"memory of the fullest rank ({fullest.rank}), {_gb(fullest.capacity)}"
     return table((title, ""), rows) + "\n" + "; ".join(lines)
 
 
 def _assumed_lines(found: Synthesis) -> list[str]:
-    return [f"assumed or not measured: {', '.join(found.assumed)}"] if found.assumed else []
+    return [_wrapped("assumed, not measured or unknown: ", found.assumed)] if found.assumed else []
+
+
+def _wrapped(mark: str, words: Sequence[str]) -> str:
+    """Words after a mark, within the width of the page."""
+    return textwrap.fill("; ".join(words), WIDTH, initial_indent=mark, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _gb(size: int) -> str:

@@ -5,7 +5,7 @@ Operators take the calibrated roofline of ``hardware.operators``, tables outside
 models say, and that is what a platform without measurements of its own gets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracereplay.errors import UsageError
@@ -122,9 +122,10 @@ class PlatformPricer:
                 routes[transfer] = [rank * len(_LEVELS) + level]
         return Sharing(routes, (1.0,) * (len(_LEVELS) * self.spread.ranks))
 
-    def unknown_ways(self) -> tuple[str, ...]:
-        """Keys of the ways to host memory that were used and that nobody knows: they bound nothing, though they might."""
-        return tuple(dict.fromkeys(key for rate in self._ways.values() for key in rate.unknown))
+    @property
+    def ways(self) -> Mapping[str, MemoryRate]:
+        """The ways to host memory and disks that were used, by tier."""
+        return self._ways
 
     def _level(self, link: str) -> int:
         """The place of a link's level among ``_LEVELS``."""
