@@ -22,14 +22,17 @@ import numpy.typing as npt
 
 from benchmarks import collectives_page
 from benchmarks.accuracy import ROOT, corpus_folder
-from benchmarks.collectives_page import SMALLEST, Carry, Row, Table
+from benchmarks.collectives_page import SMALLEST, Carry, Recorded, Row, Table
 from tests.fakes.fabrics import fabric, full, ring
+from tracereplay.analyzers.attribution import attribute
 from tracereplay.errors import TracereplayError, UsageError
+from tracereplay.graph.build import build_graph
 from tracereplay.hardware.collectives.calibration import Measured, calibrate, carry_over_collective
 from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
 from tracereplay.hardware.collectives.model import collective_time
-from tracereplay.hardware.collectives.schedules import Kind
+from tracereplay.hardware.collectives.schedules import KINDS, Kind
 from tracereplay.hardware.load import load_platform
+from tracereplay.trace.job import Extras, read_job
 
 PAGE = ROOT / "docs" / "accuracy-collectives.md"
 # The platform of the catalogue that stands for a system of the corpus.
@@ -39,6 +42,8 @@ PLATFORMS = {
     "vtrain a100": "dgx-a100",
     "vtrain v100": "dgx1-v100",
 }
+# A step of DLRM on 8 V100, all ranks of it.
+RECORDED = "dlrm_v100x8"
 _KINDS: dict[str, Kind] = {
     "all_reduce": "all_reduce",
     "all_gather": "all_gather",
@@ -148,10 +153,27 @@ def ring_beside_full() -> tuple[Fraction, Fraction]:
     return ratios[0], ratios[1]
 
 
+def recorded_rows(corpus: Path) -> list[Recorded]:
+    """The collectives of a DLRM step on 8 V100, as recorded and as the catalogue's DGX-1 has them. The recorded transfer is the
+    shortest participant's, in whole µs; sizes are those of the execution traces.
+    """
+    folder = corpus / "traces" / RECORDED
+    beside = Extras(execution_traces=(str(corpus / "execution_traces" / RECORDED),))
+    found = attribute(build_graph(read_job([str(folder)], extras=beside))).collectives.rows
+    on = fabric_of(load_platform("dgx1-v100"))
+    return [
+        Recorded(kind, row.bytes, row.transfer_ns, collective_time(on, kind, row.bytes, len(row.ranks)))
+        for row in found
+        for kind in KINDS
+        if kind == row.op and row.bytes is not None and row.transfer_ns is not None
+    ]
+
+
 def measured_page(corpus: Path) -> str:
     """The whole page, measured now."""
     tables = tables_of(corpus)
-    return collectives_page.page([measured_row(table) for table in tables], carried_rows(tables), ring_beside_full())
+    rows = [measured_row(table) for table in tables]
+    return collectives_page.page(rows, carried_rows(tables), recorded_rows(corpus), ring_beside_full())
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.collectives import PAGE, carried_rows, measured_row, ring_beside_full, tables_of
+from benchmarks.collectives import PAGE, carried_rows, measured_row, recorded_rows, ring_beside_full, tables_of
 from benchmarks.collectives_page import ALL_REDUCE, ALL_TO_ALL, SMALLEST, TYPICAL, Row, Table, missed, typical
 from tracereplay.hardware.collectives.calibration import CARRIED_WITHIN
 from tracereplay.hardware.collectives.model import CALIBRATED_WITHIN, MODEL_WITHIN
@@ -73,6 +73,18 @@ def test_rings_of_a_cube_mesh_are_right_without_calibration(rows: list[Row]) -> 
     assert set(last) == set(range(2, 9))
     assert all(abs(error) < 0.15 for ranks, error in last.items() if ranks != 5)
     assert abs(last[5]) < 0.3  # no ring: NCCL's tree reaches all of the link, its constants say 92 %
+
+
+def test_collectives_of_a_recorded_step_are_right_without_calibration(corpus: Path) -> None:
+    recorded = recorded_rows(corpus)
+
+    assert [(one.kind, one.size) for one in recorded if one.kind == "all_reduce"] == [
+        ("all_reduce", 1_576_964), ("all_reduce", 448), ("all_reduce", 907_840),
+    ]  # fmt: skip
+    assert len(recorded) == 8
+    half_us = 500  # recorded are whole µs
+    assert all(one.predicted.low_ns - half_us <= one.ns <= one.predicted.high_ns + half_us for one in recorded)
+    assert np.median([abs(one.predicted.time_ns / one.ns - 1) for one in recorded]) <= TYPICAL
 
 
 def test_nine_in_ten_sizes_lie_within_the_intervals(tables: list[Table], rows: list[Row]) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from tests.fakes.fabrics import fabric, full, nodes_of_two, ring, switched
 from tracereplay.errors import HardwareError, UsageError
-from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
+from tracereplay.hardware.collectives.fabric import Fabric, fabric_of, scaled
 from tracereplay.hardware.collectives.library import TREE_AT_SIZE, Algorithm, Library, tree_at_size
 from tracereplay.hardware.collectives.model import collective_time, link_loads, uneven_all_to_all_time
 from tracereplay.hardware.collectives.schedules import Kind
-from tracereplay.hardware.load import load_platform
+from tracereplay.hardware.load import load_accelerator, load_platform
 
 SIZE = 1200
 
@@ -162,6 +162,22 @@ def test_the_sum_of_a_message_and_of_its_links() -> None:
     assert link_loads(time, share=0.99) == {}
 
 
+def test_a_fabric_with_other_rates() -> None:
+    platform = fabric_of(load_platform("dgx1-v100"), nodes=2)
+    before = collective_time(platform, "all_reduce", 1 << 20, 8)
+
+    faster = collective_time(scaled(platform, {"fabric.scale_up": 2}), "all_reduce", 1 << 20, 8, algorithm=before.algorithm)
+    nearer = collective_time(scaled(platform, {}, {"fabric.scale_up": 0.5}), "all_reduce", 448, 8)
+
+    assert (faster.latency_ns, faster.protocol) == (before.latency_ns, before.protocol)
+    assert faster.time_ns - faster.latency_ns == pytest.approx((before.time_ns - before.latency_ns) / 2, abs=1)
+    assert collective_time(platform, "all_reduce", 448, 8).latency_ns - nearer.latency_ns == 14 * 936 / 2
+    assert collective_time(scaled(platform, {"fabric.scale_out": 9}), "all_reduce", 1 << 20, 8) == before
+    for wrong in ({"fabric.sideways": 2.0}, {"fabric.scale_up": 0.0}):
+        with pytest.raises(UsageError, match=r"its levels are .*fabric\.scale_up"):
+            scaled(platform, wrong)
+
+
 def test_a_single_rank_has_nothing_to_do() -> None:
     time = collective_time(fabric(full(4, 2)), "all_reduce", 1000, 1)
 
@@ -280,3 +296,35 @@ def test_what_nothing_joins_is_refused() -> None:
 
     with pytest.raises(HardwareError, match=r"nothing joins|no network interface"):
         collective_time(fabric(apart), "all_to_all", 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("big-basin-v1", Library("volta", whole_lines=False, clock_hz=1.48e9)),
+        ("dgx1-v100", Library("volta", clock_hz=1.53e9)),
+        ("dgx-a100", Library("ampere", "amd", clock_hz=1.41e9)),
+        ("dgx-h100", Library("hopper", reduces=True, clock_hz=1.83e9)),
+        ("dgx-b200", Library("blackwell", reduces=True, clock_hz=1.965e9)),
+        ("zion", Library("volta", clock_hz=1.53e9)),
+    ],
+)
+def test_the_library_of_a_platform(name: str, expected: Library) -> None:
+    assert fabric_of(load_platform(name)).library == expected
+
+
+def test_another_accelerator_in_the_slots_runs_its_own_steps_over_the_same_links() -> None:
+    zion = load_platform("zion")
+    with_a100 = zion.with_accelerator(load_accelerator("a100-40-sxm"), "a question")
+
+    before, after = fabric_of(zion), fabric_of(with_a100)
+
+    assert after.library == Library("ampere", clock_hz=1.41e9)
+    assert np.array_equal(before.rates, after.rates, equal_nan=True)
+
+
+def test_a_slower_clock_takes_as_many_cycles() -> None:
+    """Simple on 8: 8.4 µs and 14 times 2.8 µs of NCCL's steps at half the clock, 14 times the wire's 0.6 µs as it is."""
+    slow = fabric(switched(8, 240, latency_ns=600), Library("ampere", clock_hz=1.53e9 / 2))
+
+    assert collective_time(slow, "all_reduce", 1 << 30, 8).latency_ns == 2 * 8_400 + 14 * (2 * 2_800 + 600)

@@ -15,10 +15,10 @@ Routes do not depend on bandwidths, so that more bandwidth on any link never mak
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import networkx as nx
 import numpy as np
@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from tracereplay.errors import HardwareError, UsageError
 from tracereplay.hardware.collectives.library import CLOCK_HZ, Generation, Hardware, Library
+from tracereplay.hardware.collectives.paths import Figures, Route, Way, node_of, order_of, places, widest
 from tracereplay.hardware.facts import Measure
 from tracereplay.hardware.platform import Platform
 
@@ -44,33 +45,6 @@ _GENERATIONS: Mapping[str, Generation] = {
     "nvlink1": "volta", "nvlink2": "volta", "nvlink3": "ampere", "nvlink4": "hopper", "nvlink5": "blackwell",
 }  # fmt: skip
 _REDUCING = ("nvlink4", "nvlink5")
-
-
-class _Way(NamedTuple):
-    """A one-way link on a route: its number, what it is, its part of the latency (None: unknown), whether its rate is known."""
-
-    number: int
-    hardware: Hardware
-    wire_ns: tuple[float, float, float] | None
-    is_known: bool
-
-
-class Route(NamedTuple):
-    """How a transfer goes: numbers of one-way links with the share of its bytes on each, what kind of hardware that is, and the
-    latency (ns; likely, fast, slow), None where no link on the way has a known one.
-    """
-
-    loads: tuple[tuple[int, float], ...]
-    hardware: Hardware
-    wire_ns: tuple[float, float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Of one level of links: the achieved share of the peak, and the latency relative to the graph's; likely, fast, slow."""
-
-    share: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    latency: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +66,13 @@ class Fabric:
         for kind in ("accelerator", "socket"):
             names = [name for name, its in self.graph.nodes.data("kind") if its == kind]
             if names:
-                return tuple(sorted(names, key=_order))
+                return tuple(sorted(names, key=order_of))
         raise UsageError(f"{self.name} has neither accelerators nor sockets", hint="give a topology with one of them")
 
     @cached_property
     def node(self) -> tuple[str, ...]:
         """Per endpoint the node it belongs to (``node3/``; empty where there is one node)."""
-        return tuple(_node_of(name) for name in self.endpoints)
+        return tuple(node_of(name) for name in self.endpoints)
 
     @cached_property
     def island(self) -> tuple[int, ...]:
@@ -151,7 +125,7 @@ class Fabric:
         chosen = nx.Graph()
         for a, b in self._wires:
             wire = self.graph.edges[a, b]
-            if wire.get("level") in levels and (network or _node_of(a) == _node_of(b)):
+            if wire.get("level") in levels and (network or node_of(a) == node_of(b)):
                 chosen.add_edge(a, b, links=wire.get("links") or 1)
         return chosen
 
@@ -163,10 +137,10 @@ class Fabric:
         nics: dict[str, list[str]] = {}
         for name, kind in self.graph.nodes.data("kind"):
             if kind == "nic" and any(wire.get("level") == SCALE_OUT for wire in self.graph[name].values()):
-                nics.setdefault(_node_of(name), []).append(name)
+                nics.setdefault(node_of(name), []).append(name)
         dealt = []
         for i, node in enumerate(self.node):
-            mine, members = sorted(nics.get(node, []), key=_order), self.node.count(node)
+            mine, members = sorted(nics.get(node, []), key=order_of), self.node.count(node)
             place = i - self.node.index(node)
             low = place * len(mine) // members
             dealt.append(tuple(mine[low : max((place + 1) * len(mine) // members, low + 1)]))
@@ -215,10 +189,10 @@ class Fabric:
 
     def _within(self, source: int, target: int) -> list[list[str]]:
         a, b = self.endpoints[source], self.endpoints[target]
-        paths = _widest(self._up, a, b)
+        paths = widest(self._up, a, b)
         if paths and (self.relay or not any(self.graph.nodes[n].get("kind") == "accelerator" for n in paths[0][1:-1])):
             return paths
-        over_host = _widest(self._hosts, a, b)
+        over_host = widest(self._hosts, a, b)
         if not over_host:
             raise HardwareError(
                 f"nothing joins {a} and {b}", where=self.name, hint="give host.link or fabric.scale_up in your file"
@@ -229,8 +203,8 @@ class Fabric:
         mine, theirs = self.interfaces[source], self.interfaces[target]
         if rail is not None:
             mine, theirs = (f"{self.node[source]}nic{rail}",), (f"{self.node[target]}nic{rail}",)
-        elif self.library.relays and all(f"{self.node[source]}{place}" in self.graph for place in _places(theirs)):
-            mine = tuple(f"{self.node[source]}{place}" for place in _places(theirs))
+        elif self.library.relays and all(f"{self.node[source]}{place}" in self.graph for place in places(theirs)):
+            mine = tuple(f"{self.node[source]}{place}" for place in places(theirs))
         if not mine or not theirs:
             raise HardwareError(
                 "a node has no network interface", where=self.name, hint="give fabric.scale_out.nics in your file"
@@ -256,13 +230,13 @@ class Fabric:
         end = self.endpoints[source]
         owners = [e for e, mine in zip(self.endpoints, self.interfaces, strict=True) if nic in mine and e != end]
         if nic not in self.interfaces[source] and self.library.relays and owners:
-            over = _widest(self._up, end, owners[0])
+            over = widest(self._up, end, owners[0])
             if over:
                 return [path[:-1] + self._host_way(owners[0], nic) for path in over]
         return [self._host_way(end, nic)]
 
     def _host_way(self, end: str, nic: str) -> list[str]:
-        paths = _widest(self._hosts, end, nic)
+        paths = widest(self._hosts, end, nic)
         if not paths:
             raise HardwareError(f"nothing joins {end} and {nic}", where=self.name, hint="give host.link in your file")
         return paths[0]
@@ -278,10 +252,10 @@ class Fabric:
 
     def _plugged(self, nic: str) -> str:
         """The rail switch that an interface is plugged into."""
-        return next(str(name) for name in self.graph[nic] if not name.startswith(_node_of(nic)))
+        return next(str(name) for name in self.graph[nic] if not name.startswith(node_of(nic)))
 
     @cached_property
-    def _way(self) -> dict[tuple[str, str], _Way]:
+    def _way(self) -> dict[tuple[str, str], Way]:
         """What a route adds up, by the ends of the way. A link between two endpoints counts with its whole latency, one that
         ends at something in between with half, so that over a switch, or from interface to interface, it counts once.
         """
@@ -298,7 +272,7 @@ class Fabric:
                 else (weight * latency * parts[0], weight * latency * parts[1], weight * latency * parts[2])
             )
             hardware: Hardware = "net" if level == SCALE_OUT else "pci" if level in _HOST else "nvlink"
-            ways[way] = _Way(number, hardware, ns, bool(np.isfinite(self.rates[LIKELY, number])))
+            ways[way] = Way(number, hardware, ns, bool(np.isfinite(self.rates[LIKELY, number])))
         return ways
 
     def _made(self, paths: list[list[str]]) -> Route:
@@ -344,6 +318,25 @@ def fabric_of(
     graph = platform.topology(nodes, nodes_per_rack=nodes_per_rack, oversubscription=oversubscription)
     figures, assumed = _figures(platform)
     return Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay)
+
+
+def scaled(fabric: Fabric, bandwidth: Mapping[str, float], latency: Mapping[str, float] | None = None) -> Fabric:
+    """The fabric with other bandwidths and latencies: ratios by level, such as ``fabric.scale_up``. What is achieved of a
+    peak stays.
+
+    Raises:
+        UsageError: a level without links here, or a ratio that is not above 0.
+    """
+    graph, slower = fabric.graph.copy(), latency or {}
+    levels = set(nx.get_edge_attributes(graph, "level").values())
+    for level, ratio in [*bandwidth.items(), *slower.items()]:
+        if level not in levels or not 0 < ratio < np.inf:
+            raise UsageError(f"{level} times {ratio} on {fabric.name}", hint=f"its levels are {', '.join(sorted(levels))}")
+    for _, _, wire in graph.edges.data():
+        for key, ratios in (("bandwidth_bytes_per_s", bandwidth), ("latency_ns", slower)):
+            if wire.get(key) is not None:
+                wire[key] *= ratios.get(wire["level"], 1.0)
+    return replace(fabric, graph=graph)
 
 
 def _library(platform: Platform) -> Library:
@@ -401,33 +394,3 @@ def _latencies(latency: Measure) -> tuple[float, float, float]:
         return (1.0, 1.0, 1.0)
     low, high = latency.base_range
     return (1.0, low / latency.base, high / latency.base)
-
-
-def _widest(graph: nx.Graph, a: str, b: str) -> list[list[str]]:
-    """The shortest paths by hops, of these the ones with the most wires at their narrowest; empty where nothing joins the
-    two.
-    """
-    if a not in graph or b not in graph:
-        return []
-    try:
-        paths = list(nx.all_shortest_paths(graph, a, b))
-    except nx.NetworkXNoPath:
-        return []
-    wires = [min(graph.edges[way]["links"] for way in pairwise(path)) for path in paths]
-    return [path for path, narrowest in zip(paths, wires, strict=True) if narrowest == max(wires)]
-
-
-def _places(nics: Sequence[str]) -> list[str]:
-    """Interfaces without their node: which rails they are on."""
-    return [name.rpartition("/")[2] for name in nics]
-
-
-def _node_of(name: str) -> str:
-    """The prefix of a name; that of a part of a single node is empty."""
-    prefix, slash, _ = name.partition("/")
-    return prefix + slash if slash else ""
-
-
-def _order(name: str) -> tuple[int, ...]:
-    """Natural order: ``node2/accelerator10`` after ``node2/accelerator9``."""
-    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in name.split("/"))

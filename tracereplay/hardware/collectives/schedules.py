@@ -35,9 +35,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tracereplay.errors import UsageError
-from tracereplay.hardware.collectives.fabric import Fabric, Floats, Route
+from tracereplay.hardware.collectives.fabric import Fabric, Floats
 from tracereplay.hardware.collectives.library import Hardware
 from tracereplay.hardware.collectives.orders import orders
+from tracereplay.hardware.collectives.paths import Route
 
 Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"]
 Ints = npt.NDArray[np.int64]
