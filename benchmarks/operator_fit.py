@@ -81,12 +81,12 @@ def fit_cards(given: Measurements, cards: Sequence[str], start: Fitted) -> Fitte
     return fit_persistence(given.models, cards, found)
 
 
-def fit_matrix(products: Products, modules: Sequence[str], start: Fitted = START) -> Fitted:
+def fit_matrix(products: Products, modules: Sequence[str]) -> Fitted:
     """Floor and products on matrix units, from the bf16 products of ``modules``."""
 
     def made(x: Floats) -> Fitted:
         values = [float(value) for value in np.exp(x)]
-        return replace(start, floor_ns=values[0], matrix=Matrix(*values[1:]))
+        return replace(START, floor_ns=values[0], matrix=Matrix(*values[1:]))
 
     def off(x: Floats) -> Floats:
         fitted = made(x)

@@ -1,7 +1,7 @@
 """``python -m benchmarks.operators``: the coefficients of operators on other hardware, and how well they carry over.
 
-``fit`` writes ``tracereplay/hardware/operators/fitted/operators.toml`` from the corpus. ``evaluate`` holds each accelerator out of
-every fit once and writes ``docs/accuracy-operators.md``. Both need ``ground_truth/`` of the corpus.
+``fit`` writes ``tracereplay/hardware/operators/fitted/operators.toml`` from the corpus. ``evaluate`` holds each accelerator
+out of every fit once and prints the page ``docs/accuracy-operators.md``. Both need ``ground_truth/`` of the corpus.
 """
 
 import argparse

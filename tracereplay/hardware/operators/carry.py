@@ -2,10 +2,10 @@
 
     time there = model there x (measured here / model here)^p
 
-On one architecture p is 1: the same kernel runs, and what sets it apart from the model it keeps. On another architecture other
-kernels are chosen, and only a part of the deviation recurs: p is the fitted persistence, weighted by the part of the model's time
-that is not the floor. An accelerator that is at least as fast in every figure that the work uses is never slower, and the floor
-is never undercut by more than the measurement did.
+On one architecture p is 1: the same kernel runs, and what sets it apart from the model it keeps. On another architecture
+other kernels are chosen, and only a part of the deviation recurs: p is the fitted persistence, weighted by the part of the
+model's time that is not the floor. An accelerator that is at least as fast in every figure that the work uses is never
+slower, and the floor is never undercut by more than the measurement did.
 
 Nothing is fitted to a pair of accelerators, and none has a constant of its own.
 """
@@ -61,8 +61,10 @@ def carry_over(
     if isinstance(work, OperatorClass):
         return _by_class(work, measured_ns, sheet_of(source), sheet_of(target), coefficients)
     times = carry_over_all(Works.of([work]), np.array([measured_ns], np.float64), source, target, coefficients)
-    there = "same data sheet" if sheet_of(source) == sheet_of(target) else f"calibrated roofline, {work.kind}"
-    return Carried(*(round(float(column[0])) for column in (times.time_ns, times.low_ns, times.high_ns)), there)
+    same = _same_figures(sheet_of(source), sheet_of(target))
+    basis = "same data sheet" if same else f"calibrated roofline, {work.kind}"
+    time, low, high = (round(float(column[0])) for column in (times.time_ns, times.low_ns, times.high_ns))
+    return Carried(time, low, high, basis)
 
 
 def carry_over_all(
@@ -145,7 +147,7 @@ def _figures(works: Works, sheet: Sheet, fitted: Fitted) -> Floats:
 def _compared(works: Works, here: Sheet, there: Sheet, fitted: Fitted) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Rows for which the target is at least as fast in every figure, and at most as fast."""
     source, target = _figures(works, here, fitted), _figures(works, there, fitted)
-    return (target >= source).all(axis=1), (target <= source).all(axis=1)
+    return np.all(target >= source, axis=1), np.all(target <= source, axis=1)
 
 
 def _known_errors(works: Works, here: Sheet, there: Sheet, fitted: Fitted) -> tuple[Floats, Floats]:
@@ -168,8 +170,8 @@ def _span(works: Works, sheet: Sheet, known: Residuals) -> list[Span]:
 
 
 def _by_class(kind: OperatorClass, measured_ns: float, here: Sheet, there: Sheet, fitted: Fitted) -> Carried:
-    """Work of unknown shape: its time beyond the floor by the ratio of the resource that its class is bound by; where that may be
-    arithmetic or memory the geometric mean, and the bounds hold both. Work of no class that is modelled keeps its time.
+    """Work of unknown shape: its time beyond the floor by the ratio of the resource that its class is bound by; where that may
+    be arithmetic or memory the geometric mean, and the bounds hold both. Work of no class that is modelled keeps its time.
     """
     if measured_ns < 0:
         raise UsageError(f"a measured time is negative: {measured_ns} ns", hint="times are not negative")

@@ -127,7 +127,9 @@ def parsed(text: str, where: str) -> Fitted:
     try:
         content = tomllib.loads(text)
         if content.get("schema") != SCHEMA:
-            raise HardwareError(f"schema is {content.get('schema')!r}, not {SCHEMA!r}", where=where, hint=f"make it with {COMMAND}")
+            raise HardwareError(
+                f"schema is {content.get('schema')!r}, not {SCHEMA!r}", where=where, hint=f"make it with {COMMAND}"
+            )
         sections = {name: kind(**_numbers(content[name], kind)) for name, kind in _SECTIONS.items()}
         spans = {field.name: Span(**_numbers(content["residuals"][field.name], Span)) for field in fields(Residuals)}
         return Fitted(float(content["floor_ns"]), float(content["persistence"]), residuals=Residuals(**spans), **sections)
@@ -139,7 +141,11 @@ def parsed(text: str, where: str) -> Fitted:
 
 def as_text(fitted: Fitted, sources: Mapping[str, str]) -> str:
     """The file's text, numbers to five significant digits; ``sources`` says for each section what it was fitted to."""
-    head = [f'schema = "{SCHEMA}"', f'command = "{COMMAND}"', f"# {fitted.count()} coefficients; the residuals are none of them."]
+    head = [
+        f'schema = "{SCHEMA}"',
+        f'command = "{COMMAND}"',
+        f"# {fitted.count()} coefficients; the residuals are none of them.",
+    ]
     lines = [*head, f"# {sources['floor_ns']}", f"floor_ns = {_digits(fitted.floor_ns)}"]
     lines += [f"# {sources['persistence']}", f"persistence = {_digits(fitted.persistence)}"]
     for name in _SECTIONS:

@@ -13,7 +13,7 @@ A roofline (Williams, Waterman, Patterson, CACM 52(4), 2009) with what its corne
 The root of squares stands between full overlap of arithmetic and memory (their maximum) and none (their sum).
 
 What vector units sustain is also bounded by power: a joule pays for so many flops at 16 nm, and for (16 nm / process)^exponent
-as many on another process. The lower of the two bounds holds, with a soft corner. Cards of 70 W show it, modules of 400 W do not.
+as many on another process. The lower of the two bounds holds, with a soft corner. Cards of 70 W show it.
 """
 
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ class Sheet:
         """FLOP/s of vector units that the power pays for; infinite where power or process are unknown."""
         if self.power is None or self.process_nm is None:
             return float("inf")
-        gain = (_REFERENCE_NM / self.process_nm) ** fitted.energy.exponent
+        gain = float((_REFERENCE_NM / self.process_nm) ** fitted.energy.exponent)
         return fitted.energy.flops_per_joule * self.power * gain
 
 
