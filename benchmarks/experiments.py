@@ -175,7 +175,7 @@ def measure(pair: Pair) -> Row:
     """The prediction of one pair."""
     efficiency = fitted(pair.base)
     base, other = predict(pair.base, efficiency), predict(pair.other, efficiency)
-    around = [_change(pair, skew) for skew in SKEWS]
+    around = [predicted_change(pair, skew) for skew in SKEWS]
     change = pair.change(base.step_ns, other.step_ns)
     span = (min(*around, change), max(*around, change))
     return Row(pair, efficiency, base.step_ns / 1e6, other.step_ns / 1e6, change, *span, _instead(pair, base.step_ns))
@@ -188,7 +188,8 @@ def _instead(pair: Pair, base_ns: int) -> float | None:
     return pair.change(base_ns, predict(pair.other, fitted(pair.instead)).step_ns)
 
 
-def _change(pair: Pair, skew: float) -> float:
+def predicted_change(pair: Pair, skew: float = SKEW) -> float:
+    """The predicted change of one pair alone, with the efficiency fitted under that skew."""
     efficiency = fitted(pair.base, skew)
     return pair.change(predict(pair.base, efficiency, skew).step_ns, predict(pair.other, efficiency, skew).step_ns)
 

@@ -8,6 +8,7 @@ from tracereplay.errors import UsageError
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import Collective, DependencyGraph
 from tracereplay.graph.written import GraphWriter
+from tracereplay.replay.contention import links_of
 from tracereplay.replay.engine import replay
 from tracereplay.replay.settle import settled
 from tracereplay.replay.whatif import apply, parse_scale
@@ -91,3 +92,17 @@ def test_negative_times_and_no_ranks_are_refused() -> None:
         GraphWriter(1, "by hand").work(0, "one", "a", (GEMM, -1))
     with pytest.raises(UsageError, match="0 ranks"):
         GraphWriter(0, "by hand")
+
+
+def test_transfers_that_share_a_link_take_longer_and_the_settled_graph_keeps_that() -> None:
+    writer = GraphWriter(1, "by hand")
+    first = writer.collective(all_reduce((0,)), "one", "first", [10], {})
+    second = writer.collective(all_reduce((0,)), "two", "second", [10], {})
+    graph = writer.graph()
+    links = links_of(graph, {first[0]: [0], second[0]: [0]}, [1.0])
+
+    shared = settled(graph, links)
+
+    assert [c.transfer_ns for c in shared.collectives] == [20, 20]
+    assert int(replay(shared).end_ns.max()) == 20
+    assert int(replay(settled(graph)).end_ns.max()) == 10

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.platforms import small_platform
@@ -197,6 +197,7 @@ def _jobs(draw: st.DrawFn) -> Job:
     return job_of(arch, plan, software_named(draw(st.sampled_from(["torchrec", "nvidia-amp", "hugectr-3"]))))
 
 
+@settings(deadline=None)  # the first example compiles the loops
 @given(_jobs())
 def test_every_rank_ends_with_its_optimizer_or_its_lookup_and_collectives_are_joined(job: Job) -> None:
     graph: DependencyGraph = settled(build_step(job, Flat()).graph)
