@@ -149,7 +149,7 @@ def _memory_text(answer: Answer) -> str:
     for tier, rate in answer.synthesis.ways.items():
         lines.append(f"{tier} memory is read at {rate.bytes_per_s / 1e9:,.1f} GB/s a rank, bound by {rate.binds}")
     title = f"memory of the fullest rank ({fullest.rank}), {_gb(fullest.capacity)}"
-    return table((title, ""), rows) + "\n" + "; ".join(lines)
+    return "\n".join([table((title, ""), rows), *lines])
 
 
 def _assumed_lines(found: Synthesis) -> list[str]:
