@@ -10,7 +10,7 @@ calls another one which does most of its work, or that would have done its work 
 wrapper, a view.
 """
 
-import json
+import ast
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,7 +146,7 @@ class _Asked:
         if not isinstance(shapes, list) or not isinstance(types, list):
             return -1
         values = args.get("Concrete Inputs")
-        key = json.dumps([name, shapes, types, values])
+        key = repr((name, shapes, types, values))
         if key not in self._of_call:
             self._of_call[key] = self._worked_out(name, shapes, types, values)
         return self._of_call[key]
@@ -173,6 +173,6 @@ def _value(text: object) -> object:
     if not isinstance(text, str):
         return text
     try:
-        return json.loads(text.replace("True", "true").replace("False", "false")) if text else None
-    except ValueError:
+        return ast.literal_eval(text) if text else None
+    except (ValueError, SyntaxError):  # a name, such as that of a device
         return None
