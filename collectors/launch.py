@@ -2,26 +2,22 @@
 
 import os
 import re
-import signal
 import socket
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import FrameType
 
 from tracereplay.collectors.describe import describe
 from tracereplay.collectors.host import share_cores
 from tracereplay.collectors.job import DlrmJob
 from tracereplay.collectors.order import WorkerOrder, trace_name, write_order
-from tracereplay.collectors.processes import follow, running
+from tracereplay.collectors.processes import follow, running, terminate_as_exit, torch_version
 from tracereplay.collectors.protocol import Kind, Message
 from tracereplay.errors import CollectError
 from tracereplay.manifest import FILE_NAME, Manifest, write_manifest
 
+_WORKER = "tracereplay.collectors.worker"
 _OWN_TRACE = re.compile(r"rank\d+\.json\.gz")
 _ANY_TRACE = re.compile(r".*\.json(\.gz|\.zst|\.zip)?")
 
@@ -54,12 +50,12 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
         CollectError: torch is missing, the folder is taken or cannot be written, or a rank died. Traces of ranks that
             had finished stay; no process of the run does.
     """
-    torch_version = _torch_version()
+    installed = torch_version("recording a DLRM")
     _prepare(request.folder, force=request.force)
     job = request.job
     host = request.host_name or socket.gethostname()
     with (
-        _terminate_as_exit(),
+        terminate_as_exit(),
         tempfile.TemporaryDirectory(prefix="tracereplay-") as scratch,
         tempfile.TemporaryDirectory(prefix=".partial-", dir=request.folder) as partial,
     ):
@@ -74,11 +70,11 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
         )
         order_file = Path(scratch) / "order.json"
         write_order(order, order_file)
-        with running(order_file, job.ranks) as workers:
-            messages = follow(workers, on_message)
+        with running(_WORKER, order_file, job.ranks) as workers:
+            messages = follow(workers, on_message, "traces already written are whole")
             warnings = tuple(f"rank {worker.rank}: {line}" for worker in workers for line in worker.tail)
     pids = {message.rank: message.pid for message in messages if message.kind is Kind.READY}
-    manifest = describe(order, pids, torch_version)
+    manifest = describe(order, pids, installed)
     write_manifest(manifest, request.folder / FILE_NAME)
     return Recording(
         folder=request.folder,
@@ -87,14 +83,6 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
         steps=tuple(row for row in messages if row.step is not None and row.step >= job.warmup_steps),
         warnings=warnings,
     )
-
-
-def _torch_version() -> str:
-    """The installed torch, found without importing it: the launcher itself never needs it."""
-    try:
-        return version("torch")
-    except PackageNotFoundError as error:
-        raise CollectError("recording a DLRM needs torch", hint="pip install 'tracereplay[collect]'") from error
 
 
 def _prepare(folder: Path, *, force: bool) -> None:
@@ -111,20 +99,3 @@ def _prepare(folder: Path, *, force: bool) -> None:
                 (folder / name).unlink()
     except OSError as error:
         raise CollectError(f"cannot write there ({error.strerror})", where=str(folder), hint="choose another --out") from error
-
-
-@contextmanager
-def _terminate_as_exit() -> Iterator[None]:
-    """Let SIGTERM unwind the stack like Ctrl-C does, so that workers and temporary folders go first."""
-    if threading.current_thread() is not threading.main_thread():  # Python sets handlers in the main thread only
-        yield
-        return
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)  # the shell's code for a process ended by this signal
-
-    previous = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)

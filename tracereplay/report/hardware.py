@@ -6,7 +6,9 @@ from collections import Counter
 from typing import Any
 
 from tracereplay.hardware.facts import Fact, LinkRate, Measure, Name, Pairs
+from tracereplay.hardware.measurements import Measurements
 from tracereplay.hardware.platform import Platform
+from tracereplay.hardware.platform_file import Written
 from tracereplay.hardware.quantity import UNITS
 from tracereplay.hardware.schema import Accelerator
 from tracereplay.hardware.summary import AcceleratorRow, Figure, Listing, PlatformRow, fields, known
@@ -48,6 +50,39 @@ def verdicts_text(verdicts: list[Verdict]) -> str:
         f"{v.file}: in order: {v.type} {v.name}, {k.fields} fields, {k.assumed} assumed, {k.unknown} unknown\n"
         for v, k in counted
     )
+
+
+def calibration_text(written: Written, measurements: Measurements, file: str) -> str:
+    """``hardware calibrate`` as text: what was measured, and the files that say so."""
+    device, host = measurements.device, measurements.host
+    gpus = "" if device.kind == "cpu" else f"; {device.count} x {device.name}"
+    answer = f"{written.name}: {host.cpu_model or 'processor unknown'}, {host.cpu_count} cores{gpus}"
+    rows = [(key, fact.text(), _from_what(fact)) for key, fact in written.measured if fact.kind == "measured"]
+    files = [f"{written.platform}: the platform; tracereplay hardware show {written.platform}"]
+    files += [f"{written.accelerator}: the accelerator in its slots"] if written.accelerator is not None else []
+    files += [f"{file}: {len(measurements.measurements)} measurements"]
+    return page([answer, table(("field", "value", "measured by"), rows, left=(0, 1, 2)), "\n".join(files)])
+
+
+def _from_what(fact: Fact) -> str:
+    """What was run: the part of a source behind file, date and command."""
+    words = fact.source.partition(": ")[2].split(" (")[0]
+    return words.partition(", median")[0]
+
+
+def calibration_result(written: Written, measurements: Measurements, file: str) -> dict[str, Any]:
+    """``hardware calibrate``'s result."""
+    return {
+        "name": written.name,
+        "platform": str(written.platform),
+        "accelerator": None if written.accelerator is None else str(written.accelerator),
+        "measurements_file": file,
+        "measurements": len(measurements.measurements),
+        "device": measurements.device.model_dump(),
+        "ranks": measurements.ranks,
+        "fields": [_field(key, fact) for key, fact in written.measured],
+        "skipped": [row.model_dump() for row in measurements.skipped],
+    }
 
 
 def listing_result(listing: Listing) -> dict[str, Any]:
