@@ -49,6 +49,8 @@ from tracereplay.collectors.workloads import (
 # A dead peer is noticed by its closed socket; this only bounds a peer that hangs.
 _COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 _LATE = "out of time"
+# For what is needed when it is late: the fewest repeats are all that it gets.
+_MOMENT_S = 1e-3
 _WORDS_OF_AN_ERROR = 200
 
 
@@ -61,9 +63,10 @@ class Notebook:
         self._rank, self._left, self._asked = rank, expected, 0
         self._deadline = time.monotonic() + order.budget_s
 
-    def share_s(self) -> float:
-        """Seconds for the next piece of work: an equal share of what is left, none once it is late."""
-        return max(self._deadline - time.monotonic(), 0.0) / max(self._left, 1)
+    def share_s(self, *, needed: bool) -> float:
+        """Seconds for the next piece of work: an equal share of what is left; once it is late none, or a moment if needed."""
+        share = max(self._deadline - time.monotonic(), 0.0) / max(self._left, 1)
+        return max(share, _MOMENT_S) if needed else share
 
     def next(self, work: Work) -> None:
         """Say what comes next."""
@@ -132,7 +135,7 @@ def cases_of(device: Device, arena: Arena, *, quick: bool) -> Iterator[Case]:
 def measure(case: Case, device: Device, notebook: Notebook) -> None:
     """One case: kept, or skipped with the reason (no time is left, the device cannot do it)."""
     started = time.monotonic()
-    share = notebook.share_s()
+    share = notebook.share_s(needed=case.needed)
     if not share:
         notebook.skip(case.work.label(), _LATE)
         return
@@ -199,10 +202,11 @@ def _groups(order: CalibrationOrder, rank: int, device: Device, backend: str) ->
 
 def _one_collective(name: str, sizes: tuple[int, ...], group: Group, device: Device, notebook: Notebook) -> None:
     """A collective at all sizes. Members decide alike: what a decision rests on is rank 0's or the slowest member's."""
+    needed = {("send_recv", sizes[0]), ("all_reduce", sizes[-1])}  # a platform's latency and bandwidth
     for size in sizes:
         work = collectives.work_of(name, size, group)
         notebook.next(work)
-        share = _from_rank_0(notebook.share_s(), group, device)
+        share = _from_rank_0(notebook.share_s(needed=(name, size) in needed), group, device)
         if not share:
             notebook.skip(work.label(), _LATE)
             continue

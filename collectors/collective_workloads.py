@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from tracereplay.collectors.device import Device, Run
-from tracereplay.collectors.measurement import Work
+from tracereplay.collectors.measurement import Parameters, Work
 
 # What a platform needs comes first.
 NAMES = ("send_recv", "all_reduce", "all_to_all", "all_gather", "reduce_scatter", "broadcast")
@@ -53,7 +53,7 @@ def bus_factor(name: str, ranks: int) -> float:
 def work_of(name: str, size: int, group: Group) -> Work:
     """The work of a collective of about ``size`` bytes: a whole number of float32 numbers for each rank."""
     whole = _numbers(size, group.ranks) * 4
-    parameters = {"bytes": whole, "ranks": group.ranks, "backend": group.backend}
+    parameters: Parameters = {"bytes": whole, "ranks": group.ranks, "backend": group.backend}
     return Work("collective", name, "fabric", "fp32", parameters, "B/s", whole * bus_factor(name, group.ranks))
 
 

@@ -34,7 +34,7 @@ class Device(Protocol):
 
 
 class HostDevice:
-    """This machine's processor."""
+    """The processor of this machine."""
 
     place: Place = "host"
     where = torch.device("cpu")

@@ -1,7 +1,7 @@
 """What a calibration runs on one device: in, a device and how thorough to be; out, pieces of work with their code.
 
-FLOP of a product of m x k by k x n: 2mnk. Bytes: what the algorithm asks for, each operand once, as STREAM counts them (McCalpin
-1995): a copy 2, a triad 3 arrays, without the reads that a store may cause.
+FLOP of a product of m x k by k x n: 2mnk. Bytes: what the algorithm asks for, each operand once, as STREAM counts them
+(McCalpin 1995): a copy 2, a triad 3 arrays, without the reads that a store may cause.
 """
 
 import itertools
@@ -45,12 +45,14 @@ ZIPF_EXPONENT = 1.05
 @dataclass(frozen=True, slots=True)
 class Case:
     """A piece of work and how to make what is timed. ``clock``: the device's own, or the host's for a statement, for launching
-    without waiting (``launched``) or with (``finished``).
+    without waiting (``launched``) or with (``finished``). ``needed``: a field of a platform rests on it, so that it is measured
+    however late it is.
     """
 
     work: Work
     prepare: Callable[[], Run]
     clock: str = "device"
+    needed: bool = False
 
 
 class Arena:
@@ -84,7 +86,7 @@ def square_products(device: Device, *, quick: bool) -> Iterator[Case]:
     sizes = ((1024, 4096) if quick else (512, 1024, 2048, 4096, 8192)) if on_gpu else ((1024,) if quick else (256, 1024, 2048))
     for name in FORMATS:
         if on_gpu or name != "tf32":
-            yield from (_product(device, name, (n, n, n)) for n in sizes)
+            yield from (_product(device, name, (n, n, n), needed=n == sizes[-1]) for n in sizes)
 
 
 def dlrm_products(device: Device, *, quick: bool) -> Iterator[Case]:
@@ -94,7 +96,7 @@ def dlrm_products(device: Device, *, quick: bool) -> Iterator[Case]:
         yield _batched(device, name)
 
 
-def _product(device: Device, name: str, mnk: tuple[int, int, int]) -> Case:
+def _product(device: Device, name: str, mnk: tuple[int, int, int], *, needed: bool = False) -> Case:
     m, n, k = mnk
     work = Work("gemm", "torch.mm", device.place, name, {"m": m, "n": n, "k": k}, "FLOP/s", 2.0 * m * n * k)
 
@@ -103,7 +105,7 @@ def _product(device: Device, name: str, mnk: tuple[int, int, int]) -> Case:
         torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
         return lambda: torch.mm(a, b, out=out)
 
-    return Case(work, prepare)
+    return Case(work, prepare, needed=needed)
 
 
 def _batched(device: Device, name: str) -> Case:
@@ -142,7 +144,7 @@ def memory(device: Device, arena: Arena) -> Iterator[Case]:
         return lambda: torch.add(b, c, alpha=3.0, out=a)
 
     for run, arrays, prepare in (("triad", 3, triad), ("copy", 2, copy), ("read", 1, read)):
-        yield Case(Work("memory", run, place, "fp32", {**numbers}, "B/s", float(arrays * size)), prepare)
+        yield Case(Work("memory", run, place, "fp32", {**numbers}, "B/s", float(arrays * size)), prepare, needed=run == "triad")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +173,11 @@ def lookups(device: Device, arena: Arena, *, quick: bool) -> Iterator[Case]:
     shapes += [(largest, _DIM, 1)]
     shapes += [] if quick else [(arena.rows_of(16), 16, 20), (arena.rows_of(128), 128, 20), (largest, _DIM, 80)]
     for (rows, dim, pooling), indices in itertools.product(shapes, ("uniform", "zipf")):
-        yield _lookup(device, arena, Lookup(rows, dim, pooling, bags, indices))
+        needed = (rows, dim, pooling, indices) == (largest, _DIM, 20, "uniform")
+        yield _lookup(device, arena, Lookup(rows, dim, pooling, bags, indices), needed=needed)
 
 
-def _lookup(device: Device, arena: Arena, of: Lookup) -> Case:
+def _lookup(device: Device, arena: Arena, of: Lookup, *, needed: bool) -> Case:
     numbers = {name: getattr(of, name) for name in Lookup.__slots__}
     work = Work("lookup", "embedding_bag", device.place, "fp32", numbers, "B/s", float(of.bytes_moved))
 
@@ -186,7 +189,7 @@ def _lookup(device: Device, arena: Arena, of: Lookup) -> Case:
         turns = itertools.cycle(draw_indices(of, sets, device.where))
         return lambda: embedding_bag(next(turns), table, mode="sum")
 
-    return Case(work, prepare)
+    return Case(work, prepare, needed=needed)
 
 
 def draw_indices(of: Lookup, sets: int, where: torch.device) -> list[Tensor]:
@@ -220,7 +223,7 @@ def _host_copy(device: Device, size: int, memory_kind: str, way: str) -> Case:
         source, target = (host, there) if way == "to_device" else (there, host)
         return lambda: target.copy_(source, non_blocking=memory_kind == "pinned")
 
-    return Case(work, prepare)
+    return Case(work, prepare, needed=(size, memory_kind) == (64 * 2**20, "pinned"))
 
 
 def overheads(device: Device) -> Iterator[Case]:
@@ -231,8 +234,8 @@ def overheads(device: Device) -> Iterator[Case]:
         return lambda: torch.add(x, y, out=out)
 
     if device.place == "host":
-        yield Case(Work("overhead", "torch.add", "host", "fp32", {"numbers": 1}, "ns"), prepare, clock="statement")
+        yield Case(Work("overhead", "torch.add", "host", "fp32", {"numbers": 1}, "ns"), prepare, "statement", needed=True)
         return
-    yield Case(Work("overhead", "torch.add, launched", "host", "fp32", {"numbers": 1}, "ns"), prepare, clock="launched")
-    yield Case(Work("launch", "torch.add, waited for", "device", "fp32", {"numbers": 1}, "ns"), prepare, clock="finished")
+    yield Case(Work("overhead", "torch.add, launched", "host", "fp32", {"numbers": 1}, "ns"), prepare, "launched", needed=True)
+    yield Case(Work("launch", "torch.add, waited for", "device", "fp32", {"numbers": 1}, "ns"), prepare, "finished")
     yield Case(Work("launch", "torch.add, one after another", "device", "fp32", {"numbers": 1}, "ns"), prepare)

@@ -73,6 +73,8 @@ def show(
     if as_json:
         result = view.entry_result(found)
         unknown = [f"{key} is unknown" for key in result["unknown"]]
+        if (why := view.unwired(found)) is not None:
+            unknown.append(f"no topology: {why}")
         write(jsonout.envelope("hardware", [entry], unknown, result), output)
     else:
         write(view.entry_text(found), output)
@@ -121,15 +123,13 @@ def calibrate(  # noqa: PLR0913, PLR0917 - typer reads a command's options from 
     """Measure this machine and write it down as a platform: processor or GPUs, memory, lookups, collectives. Needs torch."""
     from tracereplay.cli.calibration import measure  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.load import note, write  # noqa: PLC0415
-    from tracereplay.hardware.load import load_platform  # noqa: PLC0415
     from tracereplay.hardware.measurements import read_measurements  # noqa: PLC0415
-    from tracereplay.hardware.platform_file import platform_name, write_platform  # noqa: PLC0415
+    from tracereplay.hardware.platform_file import parent_of, platform_name, write_platform  # noqa: PLC0415
     from tracereplay.report import hardware as view  # noqa: PLC0415
     from tracereplay.report import jsonout  # noqa: PLC0415
 
     platform_name(output)  # what can be refused is refused before anything is measured
-    if inherits is not None:
-        load_platform(inherits)
+    parent_of(output, inherits)
     words: tuple[str, ...] = ()
     if from_measurements is None:
         measured_in = output.with_suffix(".measurements.json")

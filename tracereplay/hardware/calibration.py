@@ -1,7 +1,7 @@
-"""Measurements as fields of a platform: in, a measurement file's records; out, facts by key for the platform and its accelerator.
+"""Measurements as fields of a platform: in, a measurement file's records; out, facts by key, of platform and accelerator.
 
-An achievable rate is the best that was reached: of square matrix products, of lookups in the largest table, of the all-reduce of
-most ranks and largest size. Memory is STREAM's triad. What was not measured is no fact here.
+An achievable rate is the best that was reached: of square matrix products, of lookups in the largest table. A fabric's is that
+of the all-reduce of most ranks and largest size, a memory's is STREAM's triad. What was not measured is no fact here.
 """
 
 from collections.abc import Iterable

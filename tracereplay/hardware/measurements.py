@@ -18,7 +18,8 @@ Place = Literal["host", "device", "fabric"]
 Nanoseconds = Annotated[int, Field(ge=0)]
 # The unit that the value of each group has.
 _UNITS: dict[Group, str] = {
-    "gemm": "FLOP/s", "memory": "B/s", "host_copy": "B/s", "lookup": "B/s", "overhead": "ns", "launch": "ns", "collective": "B/s",
+    "gemm": "FLOP/s", "memory": "B/s", "host_copy": "B/s", "lookup": "B/s", "overhead": "ns", "launch": "ns",
+    "collective": "B/s",
 }  # fmt: skip
 
 # A machine that is idle has a load near 0; half of its cores taken is not idle.

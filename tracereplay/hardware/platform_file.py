@@ -56,8 +56,11 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A file to be: what it says of itself, what it inherits (the words of a command line, None: nothing), and its fields."""
+    """A file to be: what it is called, what it says of itself, what it inherits (the words of a command line, None: nothing),
+    and its fields.
+    """
 
+    file: str
     name: str
     title: str
     type: str
@@ -88,6 +91,20 @@ def platform_name(output: Path) -> str:
     return name
 
 
+def parent_of(output: Path, inherits: str | None) -> Platform | None:
+    """The platform that the one in ``output`` is to inherit from, None where that is none.
+
+    Raises:
+        UsageError: no such name in the catalogue, an accelerator's, or ``output`` itself.
+        HardwareError: the file cannot be read or is wrong.
+    """
+    if inherits is None:
+        return None
+    if Path(inherits).resolve() == output.resolve():
+        raise UsageError("inherits from itself", where=str(output), hint="choose another --output")
+    return load_platform(inherits)
+
+
 def write_platform(measurements: Measurements, measured_in: str, output: Path, inherits: str | None = None) -> Written:
     """Write the platform of a measured machine to ``output``, and its accelerator beside it.
 
@@ -99,30 +116,59 @@ def write_platform(measurements: Measurements, measured_in: str, output: Path, i
 
     Raises:
         UsageError: ``output`` is no name for a platform's file, or ``inherits`` is none of a platform.
-        HardwareError: ``inherits`` is wrong, what was measured does not fit it, or nothing can be written there; files that were
-            there stay as they were.
+        HardwareError: ``inherits`` is wrong, what was measured does not fit it, or nothing can be written there; files that
+            were there stay as they were.
     """
-    name = platform_name(output)
+    parent = parent_of(output, inherits)
     origin = Origin(measured_in, measurements)
-    parent = None if inherits is None else load_platform(inherits)
-    notes = _notes(measurements, parent)
-    title = f"{measurements.device.name or measurements.host.cpu_model or 'A host'}, calibrated {measurements.created[:10]}"
-    drafts = {}
-    platform, accelerator = platform_facts(origin, fabric=not _has_another_fabric(measurements, parent)), accelerator_facts(origin)
-    if has_gpu(measurements):
-        beside = output.with_name(f"{output.stem}-accelerator.toml")
-        below, of_parent = _inherited_accelerator(parent)
-        facts = _completed(accelerator, Accelerator, of_parent)
-        drafts[beside.name] = _Draft(f"{name}-accelerator", title, "accelerator", below, facts)
-        model = Name(unit="name", kind="measured", value=f"./{beside.name}", source=origin.source(str(measurements.device.name)))
-        platform |= {"accelerator.model": model}
-    inherited = set() if parent is None else {key for key, _ in fields_of(parent.description)}
-    facts = _completed(platform, PlatformFile, inherited)
-    drafts[output.name] = _Draft(name, title, "platform", inherits, facts)
+    host, accelerator = _measured(origin, parent, output)
+    drafts = [*_accelerator_draft(origin, parent, output, accelerator), _platform_draft(origin, parent, output, inherits, host)]
     _put(drafts, output)
-    measured = [*ordered(platform, _keys(PlatformFile)).items(), *((f"accelerator.{k}", f) for k, f in accelerator.items())]
-    beside = output.with_name(f"{output.stem}-accelerator.toml") if has_gpu(measurements) else None
-    return Written(name, output, beside, tuple(measured), tuple(notes))
+    return Written(
+        name=platform_name(output),
+        platform=output,
+        accelerator=_beside(output) if accelerator else None,
+        measured=(*host.items(), *((f"accelerator.{key}", fact) for key, fact in accelerator.items())),
+        notes=tuple(_notes(measurements, parent)),
+    )
+
+
+def _beside(output: Path) -> Path:
+    """Where the accelerator of a platform's file goes."""
+    return output.with_name(f"{output.stem}-accelerator.toml")
+
+
+def _measured(origin: Origin, parent: Platform | None, output: Path) -> tuple[Facts, Facts]:
+    """The measured facts of the platform and of its accelerator (none on a machine without), in the order of their schemas."""
+    host = platform_facts(origin, fabric=not _has_another_fabric(origin.measurements, parent))
+    accelerator = accelerator_facts(origin)
+    if accelerator:
+        source = origin.source(f"the driver of {origin.measurements.device.name}")
+        host |= {"accelerator.model": Name(unit="name", kind="measured", value=f"./{_beside(output).name}", source=source)}
+    return ordered(host, _keys(PlatformFile)), ordered(accelerator, _keys(Accelerator))
+
+
+def _platform_draft(origin: Origin, parent: Platform | None, output: Path, inherits: str | None, facts: Facts) -> _Draft:
+    inherited = set() if parent is None else {key for key, _ in fields_of(parent.description)}
+    whole = _completed(facts, PlatformFile, inherited)
+    return _Draft(output.name, platform_name(output), _title(origin.measurements), "platform", inherits, whole)
+
+
+def _accelerator_draft(origin: Origin, parent: Platform | None, output: Path, facts: Facts) -> Iterator[_Draft]:
+    """The accelerator's file, where there is one. It inherits what the catalogue has on what is in the parent's slots."""
+    if not facts:
+        return
+    below = None if parent is None else parent.accelerator
+    if below is not None and below.name not in catalogue():
+        below = None  # a file of one's own, which this one may not find
+    inherited = set() if below is None else {key for key, _ in fields_of(below)}
+    whole, name = _completed(facts, Accelerator, inherited), f"{platform_name(output)}-accelerator"
+    inherits = None if below is None else below.name
+    yield _Draft(_beside(output).name, name, _title(origin.measurements), "accelerator", inherits, whole)
+
+
+def _title(m: Measurements) -> str:
+    return f"{m.device.name or m.host.cpu_model or 'A host'}, calibrated {m.created[:10]}"
 
 
 def _has_another_fabric(m: Measurements, parent: Platform | None) -> bool:
@@ -141,15 +187,7 @@ def _notes(m: Measurements, parent: Platform | None) -> list[str]:
     return notes
 
 
-def _inherited_accelerator(parent: Platform | None) -> tuple[str | None, set[str]]:
-    """The catalogue's accelerator in the parent's slots, and the keys that it has; none where a file of one's own is there."""
-    found = None if parent is None else parent.accelerator
-    if found is None or found.name not in catalogue():
-        return None, set()
-    return found.name, {key for key, _ in fields_of(found)}
-
-
-def _put(drafts: dict[str, _Draft], output: Path) -> None:
+def _put(drafts: list[_Draft], output: Path) -> None:
     """Write the files into a folder beside their place, check the platform there, then move them, the platform last."""
     try:
         place = output.resolve().parent
@@ -164,18 +202,18 @@ def _put(drafts: dict[str, _Draft], output: Path) -> None:
                     hint="inherit another platform, or none",
                 )
             _fill(drafts, folder, place)
-            for name in drafts:
-                (folder / name).replace(place / name)
+            for draft in drafts:
+                (folder / draft.file).replace(place / draft.file)
     except OSError as error:
         raise HardwareError(
             f"cannot write the platform ({error.strerror})", where=str(output), hint="choose another --output"
         ) from error
 
 
-def _fill(drafts: dict[str, _Draft], folder: Path, seen_from: Path) -> None:
+def _fill(drafts: list[_Draft], folder: Path, seen_from: Path) -> None:
     """Write drafts into ``folder`` as they have to be in the folder ``seen_from``."""
-    for name, draft in drafts.items():
-        (folder / name).write_text(draft.text(seen_from), encoding="utf-8")
+    for draft in drafts:
+        (folder / draft.file).write_text(draft.text(seen_from), encoding="utf-8")
 
 
 def _seen_from(inherits: str, folder: Path) -> str:

@@ -134,9 +134,9 @@ class Storage(Section):
 
 
 class Host(Section):
-    """The host: sockets with their memories. ``cores`` are those of one socket. What they compute is that of all sockets together,
-    as is ``lookup``, the bytes a second of pooled embedding lookups at random rows of tables that no cache holds; ``overhead``
-    is the host's time for one operator that has nothing to compute.
+    """The host: sockets with their memories. ``cores`` are those of one socket. ``flops`` are those of all sockets together, as
+    is ``lookup``, the bytes a second of pooled embedding lookups at random rows of tables that no cache holds; ``overhead`` is
+    the host's time for one operator that has nothing to compute.
     """
 
     processor: Name

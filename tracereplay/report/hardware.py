@@ -5,6 +5,7 @@ import textwrap
 from collections import Counter
 from typing import Any
 
+from tracereplay.errors import HardwareError
 from tracereplay.hardware.facts import Fact, LinkRate, Measure, Name, Pairs
 from tracereplay.hardware.measurements import Measurements
 from tracereplay.hardware.platform import Platform
@@ -94,14 +95,6 @@ def entry_result(entry: Accelerator | Platform) -> dict[str, Any]:
     """``hardware show``'s result."""
     facts = fields(entry)
     description = entry.description if isinstance(entry, Platform) else entry
-    topology = None
-    if isinstance(entry, Platform):
-        nodes, links = entry.parts()
-        topology = {
-            "nodes": [dataclasses.asdict(node) for node in nodes],
-            "links": [dataclasses.asdict(link) for link in links],
-            "bisection_bytes_per_s": entry.bisection(),
-        }
     return {
         "name": description.name,
         "type": description.type,
@@ -110,7 +103,26 @@ def entry_result(entry: Accelerator | Platform) -> dict[str, Any]:
         "fields": [_field(key, fact) for key, fact in facts],
         "assumed": [key for key, fact in facts if fact.kind == "assumed"],
         "unknown": [key for key, fact in facts if fact.kind == "unknown"],
-        "topology": topology,
+        "topology": _topology(entry) if isinstance(entry, Platform) and unwired(entry) is None else None,
+    }
+
+
+def unwired(entry: Accelerator | Platform) -> str | None:
+    """Why a platform's wiring is not known; None where it is, and for an accelerator."""
+    try:
+        if isinstance(entry, Platform):
+            entry.parts()
+    except HardwareError as error:
+        return error.what
+    return None
+
+
+def _topology(platform: Platform) -> dict[str, Any]:
+    nodes, links = platform.parts()
+    return {
+        "nodes": [dataclasses.asdict(node) for node in nodes],
+        "links": [dataclasses.asdict(link) for link in links],
+        "bisection_bytes_per_s": platform.bisection(),
     }
 
 
@@ -141,6 +153,8 @@ def _wiring(entry: Accelerator | Platform) -> list[str]:
     """What a platform's topology holds; nothing for an accelerator."""
     if isinstance(entry, Accelerator):
         return []
+    if (why := unwired(entry)) is not None:
+        return [f"wiring not known: {why}"]
     nodes, links = entry.parts()
     kinds = Counter(node.kind for node in nodes)
     counted = ", ".join(f"{count} {kind}{'es' if kind == 'switch' else 's'}" for kind, count in kinds.items())
