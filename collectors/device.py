@@ -15,6 +15,9 @@ from tracereplay.collectors.measurement import Place
 
 Run = Callable[[], object]
 
+# Compute capability 8.0, Ampere (CUDA C++ Programming Guide, tensor core input types).
+_FIRST_WITH_TF32 = 8
+
 
 class Device(Protocol):
     """What measuring needs to know of a device. ``cache_bytes`` is 0 where nobody says."""
@@ -23,6 +26,7 @@ class Device(Protocol):
     where: torch.device
     free_bytes: int
     cache_bytes: int
+    has_tf32: bool
 
     def block_ns(self, run: Run, calls: int) -> float:
         """Run something that many times and give the time from the first to the end of the last."""
@@ -38,6 +42,7 @@ class HostDevice:
 
     place: Place = "host"
     where = torch.device("cpu")
+    has_tf32 = False
 
     def __init__(self) -> None:
         self.free_bytes = available_bytes()
@@ -64,7 +69,9 @@ class GpuDevice:
         self.where = torch.device("cuda", number)
         cuda.set_device(number)
         self.free_bytes = int(cuda.mem_get_info(number)[0])
-        self.cache_bytes = int(getattr(cuda.get_device_properties(number), "L2_cache_size", 0))
+        properties = cuda.get_device_properties(number)
+        self.cache_bytes = int(getattr(properties, "L2_cache_size", 0))
+        self.has_tf32 = torch.version.hip is None and properties.major >= _FIRST_WITH_TF32
 
     def block_ns(self, run: Run, calls: int) -> float:
         """By two events in the current stream; what was launched before has ended when the first is recorded."""

@@ -37,7 +37,7 @@ _LEAST_BYTES = {"host": 64 * 2**20, "device": 2**30}
 _SHARE_OF_MEMORY = 16
 # Lookups of different calls fall on different rows, until they have touched this many caches.
 _TOUCHED_CACHES = 2
-_MOST_INDEX_SETS = 64
+_MOST_INDICES = 2**22
 # Skew of the lookups that are not uniform: the k-th most wanted row is wanted in proportion to k^-1.05 (this project's choice).
 ZIPF_EXPONENT = 1.05
 
@@ -85,7 +85,7 @@ def square_products(device: Device, *, quick: bool) -> Iterator[Case]:
     on_gpu = device.place == "device"
     sizes = ((1024, 4096) if quick else (512, 1024, 2048, 4096, 8192)) if on_gpu else ((1024,) if quick else (256, 1024, 2048))
     for name in FORMATS:
-        if on_gpu or name != "tf32":
+        if device.has_tf32 or name != "tf32":
             yield from (_product(device, name, (n, n, n), needed=n == sizes[-1]) for n in sizes)
 
 
@@ -183,13 +183,17 @@ def _lookup(device: Device, arena: Arena, of: Lookup, *, needed: bool) -> Case:
 
     def prepare() -> Run:
         table = arena.table(of.rows, of.dim)
-        of_one_call = of.bags * of.pooling * of.dim * 4
-        touched = min(_TOUCHED_CACHES * device.cache_bytes, of.rows * of.dim * 4)
-        sets = min(max(-(-touched // of_one_call), 1), _MOST_INDEX_SETS)
-        turns = itertools.cycle(draw_indices(of, sets, device.where))
+        turns = itertools.cycle(draw_indices(of, index_sets(of, device.cache_bytes), device.where))
         return lambda: embedding_bag(next(turns), table, mode="sum")
 
     return Case(work, prepare, needed=needed)
+
+
+def index_sets(of: Lookup, cache_bytes: int) -> int:
+    """How many calls use indices of their own, so that no cache holds the rows of all of them where the table is larger."""
+    of_one_call = of.bags * of.pooling * of.dim * 4
+    touched = min(_TOUCHED_CACHES * cache_bytes, of.rows * of.dim * 4)
+    return max(min(-(-touched // of_one_call), _MOST_INDICES // (of.bags * of.pooling)), 1)
 
 
 def draw_indices(of: Lookup, sets: int, where: torch.device) -> list[Tensor]:

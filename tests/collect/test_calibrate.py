@@ -24,7 +24,7 @@ from tracereplay.collectors.collective_workloads import NAMES, group_sizes
 from tracereplay.collectors.device import GpuDevice, HostDevice, finished_block_ns, launched_block_ns
 from tracereplay.collectors.measurement import Place
 from tracereplay.collectors.protocol import Kind, Message
-from tracereplay.collectors.workloads import Arena, Lookup, draw_indices, lookups, memory, square_products
+from tracereplay.collectors.workloads import Arena, Lookup, draw_indices, index_sets, lookups, memory, square_products
 from tracereplay.errors import CollectError
 from tracereplay.hardware.load import load_platform
 from tracereplay.hardware.measurements import Measurements, read_measurements
@@ -161,7 +161,8 @@ def test_a_folder_that_is_not_there_is_said_before_anything_is_measured(tmp_path
 class FakeCuda:
     """``torch.cuda`` with a clock of its own: each call of ``work`` takes 0.25 ms of the device."""
 
-    def __init__(self) -> None:
+    def __init__(self, major: int = 7) -> None:
+        self.major = major
         self.now_ms = 0.0
         self.said: list[str] = []
 
@@ -172,7 +173,7 @@ class FakeCuda:
         return 4_000, 8_000
 
     def get_device_properties(self, number: int) -> object:
-        return type("Properties", (), {"L2_cache_size": 6_000})
+        return type("Properties", (), {"L2_cache_size": 6_000, "major": self.major})
 
     def synchronize(self, number: int) -> None:
         self.said.append("wait")
@@ -227,6 +228,7 @@ class SmallGpu(HostDevice):
     """What is run on a GPU, run by the processor, with room for arrays of 1 MiB."""
 
     place: Place = "device"
+    has_tf32 = True
 
     def __init__(self) -> None:
         self.free_bytes = 16 * 2**20
@@ -240,7 +242,8 @@ def test_arrays_take_no_more_than_a_share_of_the_memory() -> None:
     assert arena.table(arena.rows_of(64), 64).shape == (4096, 64)
 
 
-def test_a_gpu_has_tf32_and_a_processor_has_not() -> None:
+def test_tf32_is_measured_where_it_is() -> None:
+    assert [GpuDevice(0, FakeCuda(major)).has_tf32 for major in (7, 8, 9)] == [False, True, True]
     assert {case.work.dtype for case in square_products(SmallGpu(), quick=True)} == {"fp32", "tf32", "bf16", "fp16", "fp64"}
     assert {case.work.dtype for case in square_products(HostDevice(), quick=True)} == {"fp32", "bf16", "fp16", "fp64"}
 
@@ -276,6 +279,19 @@ def test_lookups_run_on_tables_of_their_size() -> None:
     assert [case.work.parameters["indices"] for case in cases] == ["uniform", "zipf"]
     assert pooled[0].shape == pooled[1].shape == (65536, 64)
     assert float(pooled[0].min()) == float(pooled[0].max()) == 20.0  # 20 rows of ones
+
+
+@pytest.mark.parametrize(
+    ("pooling", "cache_bytes", "sets"),
+    [
+        (1, 2**28, 1024),  # a call touches 512 KiB, all of them 512 MiB
+        (20, 2**28, 52),  # 10 MiB a call
+        (1, 2**32, 2048),  # 1 GiB, the whole table
+        (1, 0, 1),
+    ],
+)
+def test_calls_use_other_rows_until_they_have_touched_two_caches(pooling: int, cache_bytes: int, sets: int) -> None:
+    assert index_sets(Lookup(2**22, 64, pooling, 2048, "uniform"), cache_bytes) == sets
 
 
 def test_skewed_indices_want_few_rows_often() -> None:

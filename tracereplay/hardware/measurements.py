@@ -65,7 +65,13 @@ class Measurement(_Record):
     def words(self) -> str:
         """What was run and how often, as the source of a field has it."""
         numbers = ", ".join(f"{name} {value}" for name, value in self.parameters.items())
-        return f"{self.run} {self.dtype} ({numbers}), median of {self.repeats}"
+        uneven = f", {self.unevenness:.3g} times the least" if self.unevenness > _UNEVEN else ""
+        return f"{self.run} {self.dtype} ({numbers}), median of {self.repeats}{uneven}"
+
+    @property
+    def unevenness(self) -> float:
+        """The median time over the least: 1 where nothing got in between."""
+        return self.median_ns / max(self.least_ns, 1)
 
 
 class Skipped(_Record):
@@ -118,7 +124,7 @@ class Measurements(_Record):
 
     def doubts(self) -> list[str]:
         """What makes the values doubtful: a machine that had other work."""
-        uneven = [row for row in self.measurements if row.median_ns > _UNEVEN * row.least_ns]
+        uneven = [row for row in self.measurements if row.unevenness > _UNEVEN]
         found = []
         if self.host.load > _BUSY * self.host.cpu_count:
             found.append(
@@ -126,15 +132,12 @@ class Measurements(_Record):
                 "measure again when it is idle"
             )
         if uneven:
+            worst = max(uneven, key=lambda row: row.unevenness)
             found.append(
-                f"{len(uneven)} of {len(self.measurements)} measurements: the median time is more than {_UNEVEN:g} times the "
-                f"least; the most uneven is {max(uneven, key=_unevenness).words()}"
+                f"in {len(uneven)} of {len(self.measurements)} measurements the median time is more than {_UNEVEN:g} times the "
+                f"least, most of all in {worst.words()}"
             )
         return found
-
-
-def _unevenness(row: Measurement) -> float:
-    return row.median_ns / max(row.least_ns, 1)
 
 
 def read_measurements(path: Path) -> Measurements:
