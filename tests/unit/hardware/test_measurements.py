@@ -64,8 +64,8 @@ def test_a_busy_machine_and_uneven_times_are_doubts(tmp_path: Path) -> None:
 
     assert doubts == [
         "the machine was busy before the run (load 8.1 on 16 cores): measure again when it is idle",
-        "in 1 of 2 measurements the median time is more than 1.5 times the least, most of all in copy fp32 (), median of 5, 1.51 "
-        "times the least",
+        "in 1 of 2 measurements the median time is more than 1.5 times the least, most of all in copy fp32 (), "
+        "median of 5, 1.51 times the least",
     ]
 
 
