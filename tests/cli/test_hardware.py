@@ -115,7 +115,7 @@ def test_output_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ["show"],
         ["validate"],
         ["validate", "zionn"],
-        ["calibrate"],
+        ["measure"],
     ],
     ids=" ".join,
 )

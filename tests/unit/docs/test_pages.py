@@ -14,6 +14,8 @@ import pytest
 import typer
 
 from tests.fakes.kineto import TraceFile
+from tests.fakes.measurements import host_rows, measurements
+from tests.fakes.measurements import write as write_measurements
 from tests.fakes.workloads import late_peer
 from tracereplay.cli.main import app, main
 
@@ -22,7 +24,7 @@ DOCS = ROOT / "docs"
 CLI = (DOCS / "reference" / "cli.md").read_text()
 JSON = (DOCS / "reference" / "json.md").read_text()
 IDEAL = ("--ideal", "stragglers")
-HARDWARE = ("hardware list", "hardware show", "hardware validate")
+HARDWARE = ("hardware list", "hardware show", "hardware validate", "hardware calibrate")
 NAMED_BY_THE_JOB = re.compile(r"(edges|moved|by_class|by_kind)\.\w+")
 
 
@@ -211,6 +213,16 @@ def test_the_documented_keys_of_the_hardware_verbs_are_those_printed(
     # A field's value and range are a number, a word or a list of them, or null.
     assert {key.removesuffix("[]") if key.startswith("fields[]") else key for key in shown} == documented_keys("hardware show")
     assert judged - {"files[].known", "files[].faults[]"} == documented_keys("hardware validate")
+
+
+def test_the_documented_keys_of_calibrate_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    skipped = [{"what": "copies", "why": "out of time"}]
+    file = write_measurements(tmp_path, measurements(host_rows(), skipped=skipped))
+    words = ("--from-measurements", str(file), "--output", str(tmp_path / "ours.toml"))
+
+    keys = printed_keys(capsys, "hardware", "calibrate", *words)
+
+    assert keys == documented_keys("hardware calibrate")
 
 
 def test_the_page_of_hardware_has_the_fields_units_and_technologies_of_today(render: ModuleType) -> None:
