@@ -303,5 +303,5 @@ FORMULAS: Final = _rules(
     (r"aten::(fill_|zero_|ones_like|zeros_like|ones|zeros|full|new_zeros|new_empty_filled)", _memset),
     (rf"aten::({_UNARY})_?", _elementwise()),
     (rf"aten::({_BINARY})_?", _elementwise(2)),
-    (r"torch::distributed::reducer::mul_out", _elementwise()),
+    (r"torch::distributed::reducer::mul_out|aten::max_pool2d_with_indices_backward", _elementwise()),
 )

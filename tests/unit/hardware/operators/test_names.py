@@ -10,6 +10,7 @@ from tracereplay.hardware.operators.names import Call, work_of
 from tracereplay.hardware.operators.work import OperatorClass, Work
 
 F, L = "float", "long int"
+HEADS = (16, 16, 559, 64)
 
 # As the execution traces of a TorchRec DLRM have it: 3 tables of 16, 128 samples, 768 indices.
 SPLIT_SHAPES = (
@@ -59,15 +60,15 @@ def call(name: str, *shapes: Any, dtypes: tuple[str, ...] = (), values: tuple[An
         ),
         (
             call("aten::scaled_dot_product_attention", *[(16, 16, 559, 64)] * 3, (), (), (), values=(None,) * 5 + (True,)),
-            formulas.attention(*[(16, 16, 559, 64)] * 3, F, causal=True),
+            formulas.attention(HEADS, HEADS, HEADS, F, causal=True),
         ),
         (
             call("aten::_scaled_dot_product_flash_attention", *[(16, 16, 559, 64)] * 3, values=(None,) * 4 + (True, False)),
-            formulas.attention(*[(16, 16, 559, 64)] * 3, F, causal=True),
+            formulas.attention(HEADS, HEADS, HEADS, F, causal=True),
         ),
         (
             call("aten::_flash_attention_forward", *[(1, 141, 8, 64)] * 3, values=(None,) * 8 + (False,)),
-            formulas.attention(*[(1, 8, 141, 64)] * 3, F),
+            formulas.attention((1, 8, 141, 64), (1, 8, 141, 64), (1, 8, 141, 64), F),
         ),
         (call("aten::embedding", (30_522, 512), (1, 141), dtypes=(F, L)), formulas.embedding((30_522, 512), (1, 141), F)),
         (call("aten::embedding_bag", (100, 16), (10,), (4,), dtypes=(F, L, L)), formulas.lookup(10, 16, 4, F)),
