@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracereplay.analyzers.synthesis import Synthesis, synthesise
-from tracereplay.hardware.changed import with_setting
+from tracereplay.hardware.knobs import parse_setting
 from tracereplay.hardware.load import load_accelerator, load_platform
 from tracereplay.hardware.memory.placement import Tier
 from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator
+from tracereplay.hardware.settings import adjusted
 from tracereplay.synth.architecture import Architecture, parse_architecture
 from tracereplay.synth.assemble import Wish, assemble, spread_over
 from tracereplay.synth.presets import architecture_of, preset_named
@@ -99,7 +100,7 @@ def _platform(system: System) -> Platform:
     if system.accelerator is not None:
         platform = platform.with_accelerator(load_accelerator(system.accelerator), "the same accelerator on both fabrics")
     for setting in system.settings:
-        platform = with_setting(platform, setting)
+        platform = adjusted(platform, parse_setting(setting))
     return platform
 
 

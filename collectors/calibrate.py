@@ -21,6 +21,7 @@ from tracereplay.collectors.measurement import SCHEMA
 from tracereplay.collectors.processes import follow, running, torch_version
 from tracereplay.collectors.protocol import Message
 from tracereplay.errors import CollectError, UsageError
+from tracereplay.signals import terminate_as_exit
 
 _WORKER = "tracereplay.collectors.calibration_worker"
 # Seconds of measuring, ALONE and TOGETHER; starting the processes comes on top.
@@ -29,7 +30,6 @@ _BUDGETS = {True: (8.0, 5.0), False: (50.0, 26.0)}
 _MOST_RANKS_BY_ITSELF = 8
 
 Json = dict[str, Any]  # parsed JSON has no narrower type
-from tracereplay.signals import terminate_as_exit
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,9 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     from tracereplay.analyzers.attribution import attribute  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.analyzers.synthesis import synthesise  # noqa: PLC0415
     from tracereplay.cli.load import write  # noqa: PLC0415
-    from tracereplay.hardware.changed import with_setting  # noqa: PLC0415
+    from tracereplay.hardware.knobs import HOST_SPEED, parse_setting  # noqa: PLC0415
     from tracereplay.hardware.load import load_platform  # noqa: PLC0415
+    from tracereplay.hardware.settings import adjusted  # noqa: PLC0415
     from tracereplay.report import jsonout  # noqa: PLC0415
     from tracereplay.report.synth import Answer, synth_result, synth_text  # noqa: PLC0415
     from tracereplay.synth.assemble import assemble, spread_over  # noqa: PLC0415
@@ -84,9 +85,10 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
 
     stack = software_named(software)
     known, model = _architecture(preset, arch, skew, stack)
-    platform = load_platform(hardware)
-    for setting in set_ or []:
-        platform = with_setting(platform, setting)
+    settings = [setting for text in set_ or [] for setting in parse_setting(text)]
+    if any(setting.name == HOST_SPEED for setting in settings):
+        raise UsageError(f"--set {HOST_SPEED}: a step built from an architecture has no host time", hint="leave it out")
+    platform = adjusted(load_platform(hardware), settings)
     spread = spread_over(ranks, nodes, platform)
     plan = _plan(model, known, ranks, sharding or _default_sharding(known, ranks, stack), replicate_rows)
     plan, wish = _placed(model, plan, placement, execution_traces or [], batch, stack)

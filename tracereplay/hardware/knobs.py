@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tracereplay.errors import UsageError
 
 _RATIO = re.compile(r"^(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x$")
-_FIELD = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
+_FIELD = re.compile(r"[a-z0-9_*]+(\.[a-z0-9_*]+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def parse_setting(text: str) -> list[Setting]:
         raise UsageError(
             f"--set {text!r} is not KNOB=VALUE", hint="write a positive ratio such as host.speed=2x, or a value with its unit"
         )
-    knobs = [knob for knob in KNOBS if _same_levels(knob.name, name)]
+    knobs = [knob for knob in KNOBS if same_levels(knob.name, name)]
     if not knobs and not _FIELD.fullmatch(name):
         raise UsageError(f"--set: no knob {name!r}", hint=f"knobs are {', '.join(k.name for k in KNOBS)}")
     given = None if ratio is not None else value.strip()
@@ -93,6 +93,7 @@ def unknown_knob(name: str) -> UsageError:
     )
 
 
-def _same_levels(name: str, pattern: str) -> bool:
+def same_levels(name: str, pattern: str) -> bool:
+    """True where a pattern fits a name level by level."""
     levels, wanted = name.split("."), pattern.split(".")
     return len(levels) == len(wanted) and all(fnmatch.fnmatchcase(a, b) for a, b in zip(levels, wanted, strict=True))

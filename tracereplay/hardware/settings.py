@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tracereplay.errors import UsageError
 from tracereplay.hardware.facts import Count, Fact, Flops, LinkRate, Measure, Name, Pairs
-from tracereplay.hardware.knobs import HOST_SPEED, Setting, unknown_knob
+from tracereplay.hardware.knobs import HOST_SPEED, Setting, same_levels, unknown_knob
 from tracereplay.hardware.load import load_accelerator
 from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.quantity import parse_quantity
@@ -34,6 +34,7 @@ _TOGETHER: dict[str, tuple[str, ...]] = {
     ),
 }
 _MODEL = "accelerator.model"
+_WHOLE = 1e-9
 _Change = Callable[[Any], Fact]
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -57,7 +58,7 @@ def _with(platform: Platform, setting: Setting) -> Platform:
         return platform.with_accelerator(load_accelerator(setting.value), f"--set {setting.text}")
     known = dict(platform.fields())
     patterns = _TOGETHER.get(setting.name, (setting.name,))
-    keys = [key for pattern in patterns for key in known if _fits(key, pattern)]
+    keys = [key for pattern in patterns for key in known if same_levels(key, pattern)]
     if not keys and setting.value is not None:
         return _supplied(platform, setting)
     if not keys:
@@ -113,25 +114,24 @@ def _ratio(old: Fact, new: Fact) -> float | None:
     return new.base / old.base
 
 
-def _fits(key: str, pattern: str) -> bool:
-    return key == pattern or (pattern.endswith(".*") and key.rpartition(".")[0] == pattern[:-2])
-
-
 def _times(ratio: float, setting: Setting) -> _Change:
     def change(fact: Fact) -> Fact:
         if not isinstance(fact, Measure):
             raise UsageError(f"--set {setting.text}: the field is no number", hint=f"give it a value, such as {fact.text()}")
         if fact.value is None:
             return fact
-        span = None if fact.range is None else tuple(_scaled(fact, bound, ratio) for bound in fact.range)
+        span = None if fact.range is None else tuple(_scaled(fact, bound, ratio, setting) for bound in fact.range)
         source = f"{fact.source}; times {ratio:g} by --set {setting.text}"
-        return fact.model_copy(update={"value": _scaled(fact, fact.value, ratio), "range": span, "source": source})
+        return fact.model_copy(update={"value": _scaled(fact, fact.value, ratio, setting), "range": span, "source": source})
 
     return change
 
 
-def _scaled(fact: Measure, number: int | float, ratio: float) -> int | float:
-    return max(round(number * ratio), 1) if isinstance(fact, Count) else number * ratio
+def _scaled(fact: Measure, number: int | float, ratio: float, setting: Setting) -> int | float:
+    scaled = number * ratio
+    if isinstance(fact, Count) and abs(scaled - round(scaled)) > _WHOLE:
+        raise UsageError(f"--set {setting.text} gives {scaled:g}, which is no whole number", hint="give the number itself")
+    return round(scaled) if isinstance(fact, Count) or float(scaled).is_integer() else scaled
 
 
 def _to_value(setting: Setting, kind: type[Fact]) -> _Change:

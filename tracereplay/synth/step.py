@@ -9,14 +9,14 @@ gradients of the top layers are summed while backward goes on, those of the pool
 have a stream of their own. The input pipeline, host threads and launches are not in the graph.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tracereplay.graph.model import Collective, DependencyGraph
 from tracereplay.graph.written import GraphWriter
 from tracereplay.hardware.collectives.schedules import Kind
-from tracereplay.hardware.memory.placement import PlacedShard, Placement
+from tracereplay.hardware.memory.placement import Placement
 from tracereplay.hardware.memory.traffic import Traffic, backward_traffic, forward_traffic
 from tracereplay.hardware.operators.work import OperatorClass, Work
 from tracereplay.synth.architecture import Architecture, Layer
@@ -169,26 +169,29 @@ class _Writing:
     def _lookup(self, indices: dict[int, int]) -> dict[int, int]:
         ends = {}
         for rank in self.ranks:
-            operation = self._lookup_operation("lookup", rank, forward_traffic)
+            operation = self._lookup_operation("lookup", rank, backward=False)
             end = self._on(LOOKUP, rank, [operation], [indices[rank]] if rank in indices else [])
             if end is not None:
                 ends[rank] = end
         pooled = self._exchange(self._pooled("pooled vectors", backward=False), ends)
         return self._exchange(self._row_wise("partial sums", "reduce_scatter"), pooled)
 
-    def _lookup_operation(self, name: str, rank: int, traffic_of: Callable[[PlacedShard, int], Traffic]) -> Operation:
+    def _lookup_operation(self, name: str, rank: int, *, backward: bool) -> Operation:
         """All lookups of a rank as one kernel, as FBGEMM runs them: the rows, and the pooled vectors written or read."""
         traffic, plans = Traffic(), {p.table.name: p for p in self.job.plan.tables}
         for placed in self.job.placement.of_rank(rank):
             # Rows that a rank has to itself are looked up for its own samples, others for those of every rank.
             at_home = plans[placed.shard.table.name].sharding is Sharding.DATA_PARALLEL
-            traffic += traffic_of(placed, self.job.batch_per_rank if at_home else self.job.batch)
-        volume, forward = self.volumes[rank], traffic_of is forward_traffic
+            samples = self.job.batch_per_rank if at_home else self.job.batch
+            if backward:
+                traffic += backward_traffic(placed, samples, self.job.placement.optimizer)
+            else:
+                traffic += forward_traffic(placed, samples)
+        volume = self.volumes[rank]
         pooled = (volume.pooled_elements + volume.row_wise_elements) * BYTES_OF[self.number]
         # Forward reads rows and writes pooled vectors; backward reads their gradients, and half of its rows' bytes are written.
-        read, written = (
-            (traffic.local_bytes, pooled) if forward else (pooled + traffic.local_bytes // 2, traffic.local_bytes // 2)
-        )
+        half = traffic.local_bytes // 2
+        read, written = (pooled + half, half) if backward else (traffic.local_bytes, pooled)
         work = Work(OperatorClass.EMBEDDING, 0, read, written, self.job.software.tables)
         return Operation(name, work, traffic.host_bytes, traffic.ssd_bytes)
 
@@ -271,7 +274,7 @@ class _Writing:
         pooled = self._exchange(self._pooled("gradients of pooled vectors", backward=True), gradients)
         pooled = self._exchange(self._row_wise("gradients of partial sums", "all_gather"), pooled)
         for rank in self.ranks:
-            operation = self._lookup_operation("lookup backward and update", rank, backward_traffic)
+            operation = self._lookup_operation("lookup backward and update", rank, backward=True)
             self._on(LOOKUP, rank, [operation], [pooled[rank]])
 
     def _reduce_replicated(self, gradients: dict[int, int]) -> list[dict[int, int]]:

@@ -39,7 +39,11 @@ def two_ranks() -> GraphWriter:
 def times(graph: DependencyGraph) -> dict[str, tuple[int, int]]:
     schedule = replay(graph)
     wanted = [n for n in range(len(graph)) if graph.nodes.kind[n] not in {NodeKind.ARRIVAL, NodeKind.RENDEZVOUS}]
-    return {f"{graph.name_of(n)}@{graph.nodes.rank[n]}": (int(schedule.start_ns[n]), int(schedule.end_ns[n])) for n in wanted}
+    found = {}
+    for n in wanted:
+        rank, row = int(graph.nodes.rank[n]), int(graph.nodes.row[n])
+        found[f"{graph.tables[rank].name_of(row)}@{rank}"] = (int(schedule.start_ns[n]), int(schedule.end_ns[n]))
+    return found
 
 
 def test_work_runs_in_order_and_a_collective_starts_with_the_last_to_arrive() -> None:

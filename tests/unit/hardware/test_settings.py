@@ -74,6 +74,10 @@ def test_how_many_there_are_is_whole() -> None:
     assert changed("accelerator.count=0.5x") == {"accelerator.count": 4}
 
 
+def test_a_star_stands_for_one_level_of_a_field_s_name() -> None:
+    assert changed("accelerator.l2.*=2x") == {"accelerator.l2.capacity": 12_582_912, "accelerator.l2.achievable": 5_694_000_000_000}
+
+
 def test_the_speed_of_the_host_is_no_field() -> None:
     assert changed("host.speed=2x") == {}
 
@@ -85,6 +89,8 @@ def test_the_speed_of_the_host_is_no_field() -> None:
         ("fabric.scale_up.bandwidth=350", "has no unit"),
         ("fabric.scale_up.bandwidth=350GB", "measures bytes, not bytes a second"),
         ("accelerator.flops=20TFLOP/s", "one value for 3 fields; name one, such as accelerator.flops.fp32"),
+        ("accelerator.count=1.1x", "gives 8.8, which is no whole number"),
+        ("accelerator.hbm.capacity=-2x", "is no number with a unit"),
         ("accelerator.magic.wand=2GB", "no knob 'accelerator.magic.wand'"),
         ("accelerator.flops.fp3=2TFLOP/s", "no knob 'accelerator.flops.fp3'"),
         ("accelerator.magic.wand=2x", "no knob 'accelerator.magic.wand'"),

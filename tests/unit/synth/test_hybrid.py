@@ -16,8 +16,8 @@ def test_rows_that_a_batch_asks_for_more_often_than_the_threshold_are_frequent()
     # On two ranks 19/13 * 2 = 2.92 times: of 10 samples 4.8, 2.4, 1.6 and 1.2 ask for the rows.
     found = [frequent(FOUR, samples, 2) for samples in (10, 20, 5)]
 
-    assert [one.rows for one in found] == [1, 3, 0]
-    assert [one.share for one in found] == pytest.approx([12 / 25, 22 / 25, 0.0])
+    assert [part.rows for part in found] == [1, 3, 0]
+    assert [part.share for part in found] == pytest.approx([12 / 25, 22 / 25, 0])
 
 
 def test_one_rank_has_every_row_at_home() -> None:

@@ -36,13 +36,6 @@ def hit_rate(rows: int, cached_rows: int, skew: float) -> float:
     return float(min((count * probability * -np.expm1(-probability * time)).sum(), 1.0))
 
 
-def expected_unique(rows: int, lookups: int, skew: float) -> float:
-    """How many different rows ``lookups`` independent lookups touch on average: ``sum of 1 - (1 - p)**lookups``."""
-    probability, count = popularity(rows, skew)
-    missed = np.exp(lookups * np.log1p(-np.minimum(probability, 1 - 1e-15)))
-    return float((count * (1 - missed)).sum())
-
-
 @lru_cache(maxsize=256)
 def popularity(rows: int, skew: float) -> tuple[Floats, Floats]:
     """Groups of equally likely rows, most likely first: the probability of one row, and how many rows the group has."""

@@ -24,18 +24,6 @@ class MemoryRate:
     unknown: tuple[str, ...] = ()
 
 
-def local_rate(platform: Platform) -> MemoryRate:
-    """A rank's own memory: HBM of an accelerator; on a platform without accelerators, where a rank is a socket, the memory of
-    that socket. What was reached where that is known, else the data sheet.
-
-    Raises:
-        HardwareError: it is unknown.
-    """
-    if platform.accelerator is None:
-        return host_rate(platform, sockets_of(platform))
-    return _required(_memory_rate(platform.accelerator.hbm, "accelerator.hbm"), platform, "accelerator.hbm.bandwidth")
-
-
 def sockets_of(platform: Platform) -> int:
     """How many sockets a node has.
 
@@ -142,9 +130,3 @@ def _reached(achievable: Measure, bandwidth: Measure) -> tuple[float, str] | Non
 
 def _product(rate: Measure, links: int | float | None) -> float | None:
     return None if rate.base is None or links is None else float(rate.base) * links
-
-
-def _required(rate: MemoryRate | None, platform: Platform, key: str) -> MemoryRate:
-    if rate is None:
-        raise HardwareError(f"{key} is unknown", where=platform.description.name, hint="give it in a file that inherits this")
-    return rate

@@ -1,13 +1,14 @@
-"""What lookups move through which memory: in, a placed shard and a batch; out, bytes by memory and seconds by rate.
+"""What lookups move through which memory: in, a placed shard and a batch; out, bytes by memory.
 
-Forward a lookup reads ``pooling * row`` bytes a sample and writes the pooled row; backward with the optimizer fused in it reads
-and writes the same rows, and its state, once more: twice the bytes.
+Forward a lookup reads ``pooling * row`` bytes a sample; backward with the optimizer fused in it reads and writes the same rows
+and their optimizer state. Pooled rows are not counted here.
 """
 
 from dataclasses import dataclass
 
 from tracereplay.hardware.memory.cache import hit_rate
 from tracereplay.hardware.memory.placement import PlacedShard, Tier
+from tracereplay.hardware.memory.tables import Optimizer, state_bytes
 
 # Disks are read in blocks: a row that is shorter costs a block.
 _BLOCK_BYTES = 4096
@@ -26,20 +27,9 @@ class Traffic:
             self.local_bytes + other.local_bytes, self.host_bytes + other.host_bytes, self.ssd_bytes + other.ssd_bytes
         )
 
-    def times(self, factor: int) -> "Traffic":
+    def times(self, factor: float) -> "Traffic":
         """That many times the traffic."""
-        return Traffic(self.local_bytes * factor, self.host_bytes * factor, self.ssd_bytes * factor)
-
-    def seconds(self, local_per_s: float, host_per_s: float | None, ssd_per_s: float | None) -> float:
-        """One after the other: rows that are not in the own memory are fetched before the lookup reads them.
-
-        Raises:
-            ValueError: there is traffic over a way whose rate is None.
-        """
-        ways = ((self.local_bytes, local_per_s), (self.host_bytes, host_per_s), (self.ssd_bytes, ssd_per_s))
-        if any(size and rate is None for size, rate in ways):
-            raise ValueError("traffic over a way whose rate is not known")
-        return sum(size / rate for size, rate in ways if rate)
+        return Traffic(round(self.local_bytes * factor), round(self.host_bytes * factor), round(self.ssd_bytes * factor))
 
 
 def lookups_of(placed: PlacedShard, samples: int) -> int:
@@ -60,11 +50,13 @@ def forward_traffic(placed: PlacedShard, samples: int) -> Traffic:
     return Traffic(local_bytes=lookups * row, host_bytes=missed * row)
 
 
-def backward_traffic(placed: PlacedShard, samples: int) -> Traffic:
-    """Rows read and written by the gradients with the optimizer fused in: twice the forward bytes. A cached row that was
-    missed is in the cache by then; it is written back when it makes room, once.
+def backward_traffic(placed: PlacedShard, samples: int, optimizer: Optimizer) -> Traffic:
+    """Rows and their optimizer state, read and written by the gradients with the optimizer fused in: twice the forward bytes
+    with SGD, four times with Adagrad. A cached row that was missed is in the cache by then; it is written back when it makes
+    room, once.
     """
-    forward = forward_traffic(placed, samples)
+    forward, table = forward_traffic(placed, samples), placed.shard.table
+    moved = 2 * (1 + state_bytes(1, table.dim, optimizer, table.element_bytes) / table.row_bytes)
     if placed.tier is Tier.CACHED:
-        return Traffic(local_bytes=2 * forward.local_bytes, host_bytes=forward.host_bytes)
-    return forward.times(2)
+        return Traffic(local_bytes=round(moved * forward.local_bytes), host_bytes=round(moved / 2 * forward.host_bytes))
+    return forward.times(moved)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracereplay.hardware.memory.cache import expected_unique, hit_rate, popularity
+from tracereplay.hardware.memory.cache import hit_rate, popularity
 
 ROWS, SKEWS = st.integers(2, 200_000), st.floats(0, 2)
 
@@ -55,11 +55,6 @@ def test_large_tables_in_groups_are_as_if_taken_row_by_row() -> None:
     assert probability[0] == pytest.approx(weights[0] / weights.sum(), rel=1e-4)
 
 
-def test_different_rows_of_two_lookups_by_hand() -> None:
-    assert expected_unique(2, 2, 0.0) == pytest.approx(1.5)
-    assert expected_unique(4, 1, 1.0) == pytest.approx(1.0)
-
-
 @given(ROWS, st.floats(0, 1), st.floats(0, 1), SKEWS)
 def test_a_larger_cache_is_hit_at_least_as_often(rows: int, one: float, other: float, skew: float) -> None:
     small, large = sorted((int(one * rows), int(other * rows)))
@@ -72,8 +67,3 @@ def test_skew_never_makes_a_cache_worse_than_its_share(rows: int, share: float, 
     cached = int(share * rows)
 
     assert hit_rate(rows, cached, skew) >= cached / rows - 1e-6
-
-
-@given(ROWS, st.integers(1, 10_000), SKEWS)
-def test_different_rows_are_no_more_than_lookups_and_rows(rows: int, lookups: int, skew: float) -> None:
-    assert expected_unique(rows, lookups, skew) <= min(rows, lookups) * (1 + 1e-9)

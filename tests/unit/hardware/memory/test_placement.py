@@ -9,7 +9,6 @@ from tests.fakes.platforms import small_platform
 from tracereplay.errors import HardwareError, UsageError
 from tracereplay.hardware.load import load_platform
 from tracereplay.hardware.memory.placement import Besides, Placement, Policy, Tier, local_capacity, place, required
-from tracereplay.hardware.memory.rates import host_rate, local_rate
 from tracereplay.hardware.memory.tables import EmbeddingTable, Optimizer, Shard, state_bytes
 from tracereplay.hardware.memory.traffic import Traffic, backward_traffic, forward_traffic
 from tracereplay.hardware.platform import Platform
@@ -113,18 +112,12 @@ def test_lookups_move_bytes_where_the_table_stands(tmp_path: Path) -> None:
 def test_backward_reads_and_writes_and_a_missed_row_is_written_back_once(tmp_path: Path) -> None:
     platform = small_platform(tmp_path)
 
-    assert backward_traffic(placed(platform, HOT, tier=Tier.HBM).shards[0], 10) == Traffic(local_bytes=2 * 10 * 50 * 32)
-    cached = backward_traffic(placed(platform, HOT, tier=Tier.CACHED).shards[0], 10)
-    assert cached == Traffic(local_bytes=2 * 10 * 50 * 32, host_bytes=400 * 32)
+    in_hbm, cached = (placed(platform, HOT, tier=tier).shards[0] for tier in (Tier.HBM, Tier.CACHED))
 
-
-def test_a_lookup_takes_its_bytes_over_their_ways_one_after_the_other(tmp_path: Path) -> None:
-    platform = small_platform(tmp_path)
-    local, host = local_rate(platform).bytes_per_s, host_rate(platform, 4).bytes_per_s
-
-    assert Traffic(800, 155).seconds(local, host, None) == pytest.approx(1e-9 + 1e-8)
-    with pytest.raises(ValueError, match="not known"):
-        Traffic(ssd_bytes=1).seconds(local, host, None)
+    assert backward_traffic(in_hbm, 10, Optimizer.SGD) == Traffic(local_bytes=2 * 10 * 50 * 32)
+    assert backward_traffic(in_hbm, 10, Optimizer.ADAGRAD) == Traffic(local_bytes=4 * 10 * 50 * 32)
+    assert backward_traffic(in_hbm, 10, Optimizer.ROWWISE_ADAGRAD) == Traffic(local_bytes=2 * 10 * 50 * 36)
+    assert backward_traffic(cached, 10, Optimizer.SGD) == Traffic(local_bytes=2 * 10 * 50 * 32, host_bytes=400 * 32)
 
 
 def test_more_skew_makes_a_cached_lookup_cheaper(tmp_path: Path) -> None:

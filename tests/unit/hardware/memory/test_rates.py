@@ -5,7 +5,7 @@ import pytest
 from tests.fakes.platforms import small_platform
 from tracereplay.errors import HardwareError
 from tracereplay.hardware.load import load_platform
-from tracereplay.hardware.memory.rates import MemoryRate, host_rate, local_rate, ranks_of_node, ssd_rate
+from tracereplay.hardware.memory.rates import MemoryRate, host_rate, ranks_of_node, ssd_rate
 
 _UPLINK = 'uplink = { value = 31, unit = "GB/s", direction = "one-way", kind = "spec", source = "a sheet" }'
 _NO_UPLINK = 'uplink = { unit = "GB/s", kind = "unknown", source = "none" }'
@@ -28,15 +28,18 @@ def test_an_unknown_uplink_does_not_bind_and_is_said(tmp_path: Path) -> None:
 
 
 def test_what_was_reached_counts_before_the_data_sheet(tmp_path: Path) -> None:
-    assert local_rate(small_platform(tmp_path)) == MemoryRate(800e9, "accelerator.hbm.bandwidth")
-    assert local_rate(load_platform("dgx1-v100")) == MemoryRate(817e9, "accelerator.hbm.achievable")
+    unknown = 'achievable = { unit = "GB/s", kind = "unknown", source = "not measured" }'
+    known = 'achievable = { value = 160, unit = "GB/s", kind = "measured", source = "a bench" }'
+
+    assert host_rate(small_platform(tmp_path), 40) == MemoryRate(4e9, "host.memory.achievable")
+    assert host_rate(small_platform(tmp_path, (known, unknown)), 40) == MemoryRate(5e9, "host.memory.bandwidth")
 
 
 def test_a_socket_is_a_rank_where_there_are_no_accelerators() -> None:
     platform = load_platform("cpu-8s")
 
     assert ranks_of_node(platform) == 8
-    assert local_rate(platform).bytes_per_s == pytest.approx(153.6e9)
+    assert host_rate(platform, 8) == MemoryRate(153.6e9, "host.memory.bandwidth")
 
 
 def test_disks_are_shared_and_no_faster_than_the_way_to_the_host(tmp_path: Path) -> None:
