@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import bottleneck
+from tracereplay.analyzers.overlap import overlap
 from tracereplay.errors import HardwareError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.knobs import Setting, parse_setting
@@ -68,4 +69,5 @@ def moved_page(graph: DependencyGraph, question: HardwareQuestion, timing: Timin
         before=bottleneck(graph, recorded_timing(graph), number),
         after=bottleneck(graph, timing, number),
         wires=question.move.wires,
+        overlap=overlap(graph),
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import Bottleneck
+from tracereplay.analyzers.overlap import Overlap
 from tracereplay.replay.move import Wire
 from tracereplay.report.table import table
 from tracereplay.units import format_ns, format_share
@@ -13,13 +14,16 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class MovedPage:
-    """From which platform to which (None: not described), the longest step before and after, its collectives in the model."""
+    """From which platform to which (None: not described), the longest step before and after, its collectives in the model,
+    compute beside communication in the recording.
+    """
 
     source: str | None
     target: str
     before: Bottleneck
     after: Bottleneck
     wires: tuple[Wire, ...]
+    overlap: Overlap | None
 
 
 def moved_lines(page: MovedPage) -> list[str]:
@@ -39,7 +43,17 @@ def moved_lines(page: MovedPage) -> list[str]:
     if wires:
         head = ("collective", "count", "bytes", "before", "after", "algorithm", "latency", "its bytes wait for")
         lines.append(table(head, wires))
-    return lines
+    return lines if page.overlap is None else [*lines, _overlapped(page.overlap)]
+
+
+def _overlapped(found: Overlap) -> str:
+    there = f"{format_share(found.beside_share)} of compute ran beside communication"
+    if found.slowdown is None:
+        return f"{there}; how much slower is not known, no kernel occurs there and alone often enough: not modelled"
+    much = f"{format_share(abs(found.slowdown))} {'slower' if found.slowdown >= 0 else 'faster'}"
+    return (
+        f"{there}, {much} than alone (median of {found.kinds:,} kinds of kernels that occur both ways); predictions keep that"
+    )
 
 
 def _part_cells(part: object) -> tuple[str, str]:

@@ -74,6 +74,7 @@ def whole_job(folder: Path) -> str:
     """Two ranks and two steps, with everything that the results can show."""
     for trace in late_peer():
         trace.header["deviceProperties"] = [{"id": 0, "name": "V100"}]
+        trace.call("cudaLaunchKernel", 160, 5, 9).kernel("k", 170, 5, 7, 9)
         trace.step(2, 200, 100).op("aten::add", 210, 10).write(folder)
     return str(folder)
 
@@ -187,6 +188,7 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
 
     keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x", *IDEAL)
     keys |= printed_keys(capsys, "whatif", "sample_traces/dlrm_2rank", "--hardware", "zion")
+    keys |= printed_keys(capsys, "whatif", whole_job(tmp_path), "--from", "dgx1-v100", "--hardware", "zion")
 
     assert documented_keys("whatif") - keys == set()
 
