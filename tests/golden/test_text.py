@@ -12,6 +12,7 @@ CASES = {
     "replay": ["replay", "sample_traces/dlrm_2rank"],
     "whatif_all_to_all": ["whatif", "sample_traces/dlrm_2rank", "--scale", "collective:all_to_all=0.5x"],
     "whatif_hardware": ["whatif", "sample_traces/dlrm_2rank", "--set", "fabric.*.bandwidth=2x", "--set", "host.speed=2x"],
+    "whatif_zion": ["whatif", "sample_traces/dlrm_2rank", "--hardware", "zion", "--set", "accelerator.model=a100-40-sxm"],
     "whatif_one_rank": ["whatif", "sample_traces/dlrm_2rank", "--ranks", "1", "--scale", "collective:*=0.5x"],
     "whatif_ideal": ["whatif", "sample_traces/dlrm_2rank_slow_peer", "--ideal", "stragglers", "--scale", "host=0.5x"],
     "attribute": ["attribute", "sample_traces/dlrm_2rank"],

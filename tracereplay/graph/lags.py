@@ -29,15 +29,19 @@ _ORDER = (
     EdgeKind.EVENT_WAIT,
     EdgeKind.THREAD_ORDER,
 )
-_FEW = 3
+# Chosen: of fewer gaps a median follows the single one. How sensitive: docs/design/constants.md.
+FEWEST_GAPS = 3
+# What lies above is unexplained by the contract's definition.
 _TAIL_PERCENTILE = 99
-# Tasks of one rank and kind form one population where those of a queue and length are fewer than this.
-_ENOUGH = 32
+# Tasks of one rank and kind form one population where those of a queue and length are fewer than this. Chosen: from 32 on the
+# standard error of a median (1.25 sigma / sqrt(n)) is under a quarter of the scatter. How sensitive: docs/design/constants.md.
+FEWEST_ALIKE = 32
 # Host segments, kernels, copies, memory sets, arrivals, transfers; kernels and copies of graphs.
 _KINDS = 8
 _GRAPH_KERNEL, _GRAPH_COPY = 6, 7
-# Copies are set up by size: what takes less than 10 µs, less than a millisecond, or longer.
-_LENGTHS_NS = (10_000, 1_000_000)
+# Copies are set up by size: what takes less than 10 µs, less than a millisecond, or longer. Chosen: below the first a copy is
+# mostly its set-up, above the second hardly. How sensitive: docs/design/constants.md.
+COPY_LENGTHS_NS = (10_000, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,11 @@ def populations(alike: Alike) -> Int64s:
     """A number for each task: tasks of one number have their lags and residues compared with each other."""
     coarse = (alike.rank + 1) * _KINDS + _kind_of_task(alike)
     is_copy = (alike.kind == NodeKind.DEVICE) & (alike.work_class == WorkClass.COPY)
-    length = np.where(is_copy, np.searchsorted(_LENGTHS_NS, alike.dur_ns, side="right"), 0)
-    width = (int(alike.queue.max(initial=0)) + 2) * (len(_LENGTHS_NS) + 1)
-    key = coarse * width + (alike.queue + 1) * (len(_LENGTHS_NS) + 1) + length
+    length = np.where(is_copy, np.searchsorted(COPY_LENGTHS_NS, alike.dur_ns, side="right"), 0)
+    width = (int(alike.queue.max(initial=0)) + 2) * (len(COPY_LENGTHS_NS) + 1)
+    key = coarse * width + (alike.queue + 1) * (len(COPY_LENGTHS_NS) + 1) + length
     _, fine, counts = np.unique(key, return_inverse=True, return_counts=True)
-    return np.asarray(np.where(counts[fine] >= _ENOUGH, fine, counts.size + coarse), np.int64)
+    return np.asarray(np.where(counts[fine] >= FEWEST_ALIKE, fine, counts.size + coarse), np.int64)
 
 
 def _kind_of_task(alike: Alike) -> Int64s:
@@ -151,6 +155,6 @@ def _medians(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
     table = np.full(max(int(keys.max()), int(wanted.max(initial=0))) + 1, int(np.median(values)), np.int64)
     order = np.argsort(keys, kind="stable")
     for part in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
-        if part.size >= _FEW:
+        if part.size >= FEWEST_GAPS:
             table[keys[part[0]]] = int(np.median(values[part]))
     return table[wanted]

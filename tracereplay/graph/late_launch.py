@@ -14,12 +14,13 @@ import numpy as np
 
 from tracereplay.trace.times import Int64s
 
-# A launch is late by many times the usual latency and by more than its scatter, which reaches 30 µs on the corpus traces.
-_TIMES_USUAL = 4
-_AT_LEAST_NS = 50_000
+# A launch is late by many times the usual latency and by more than its scatter, which reaches 30 µs on the corpus traces; the
+# factor is chosen. How sensitive: docs/design/constants.md.
+TIMES_USUAL = 4
+AT_LEAST_NS = 50_000
 # Work that waited for other work starts within 30 µs of its end, or up to 3 µs before (see rules/event_wait.py).
-_FOLLOWS_WITHIN_NS = 30_000
-_OVERLAP_NS = 3_000
+FOLLOWS_WITHIN_NS = 30_000
+OVERLAP_NS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def launch_times(launched: Launched) -> Int64s:
     if not idle.any():
         return launched.call_ns.copy()
     usual = max(int(np.median((launched.start_ns - launched.call_ns)[idle])), 0)
-    late = launched.called & (launched.start_ns - since > max(_TIMES_USUAL * usual, _AT_LEAST_NS))
+    late = launched.called & (launched.start_ns - since > max(TIMES_USUAL * usual, AT_LEAST_NS))
     late &= launched.start_ns <= launched.call_end_ns + max(2 * usual, 0)
     late &= ~_follows(launched)
     return np.where(late, np.maximum(launched.start_ns - usual, launched.call_ns), launched.call_ns)
@@ -60,6 +61,6 @@ def _previous_end(launched: Launched) -> Int64s:
 def _follows(launched: Launched) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     """True for work before whose start other work has just ended."""
     ends = np.sort(launched.end_ns)
-    low = np.searchsorted(ends, launched.start_ns - _FOLLOWS_WITHIN_NS, side="left")
-    high = np.searchsorted(ends, np.minimum(launched.start_ns + _OVERLAP_NS, launched.end_ns - 1), side="right")
+    low = np.searchsorted(ends, launched.start_ns - FOLLOWS_WITHIN_NS, side="left")
+    high = np.searchsorted(ends, np.minimum(launched.start_ns + OVERLAP_NS, launched.end_ns - 1), side="right")
     return np.asarray(high > low)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tracereplay.errors import UsageError
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.hardware.knobs import Knob, Setting
+from tracereplay.hardware.knobs import Knob, Setting, unknown_knob
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.trace.classify import CLASS_NAMES, COLLECTIVE_NAMES, WorkClass
 from tracereplay.trace.times import Int64s
@@ -107,7 +107,9 @@ def setting_change(setting: Setting) -> Change:
     Raises:
         UsageError: a value, or a field that is no knob.
     """
-    if setting.knob is None or setting.ratio is None:
+    if setting.knob is None:
+        raise unknown_knob(setting.name)
+    if setting.ratio is None:
         raise UsageError(
             f"--set {setting.text}: what the job ran on is not known, and so only ratios of knobs are",
             hint="add --from NAME, or write a ratio such as host.speed=2x",

@@ -184,6 +184,7 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
     alone.events = late_peer()[0].events
 
     keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x", *IDEAL)
+    keys |= printed_keys(capsys, "whatif", "sample_traces/dlrm_2rank", "--hardware", "zion")
 
     assert documented_keys("whatif") - keys == set()
 

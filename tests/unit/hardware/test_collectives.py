@@ -13,7 +13,7 @@ from tracereplay.hardware.collectives.fabric import Fabric, fabric_of, scaled
 from tracereplay.hardware.collectives.library import TREE_AT_SIZE, Algorithm, Library, tree_at_size
 from tracereplay.hardware.collectives.model import collective_time, link_loads, uneven_all_to_all_time
 from tracereplay.hardware.collectives.schedules import Kind
-from tracereplay.hardware.load import load_platform
+from tracereplay.hardware.load import load_accelerator, load_platform
 
 SIZE = 1200
 
@@ -296,3 +296,35 @@ def test_what_nothing_joins_is_refused() -> None:
 
     with pytest.raises(HardwareError, match=r"nothing joins|no network interface"):
         collective_time(fabric(apart), "all_to_all", 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("big-basin-v1", Library("volta", whole_lines=False, clock_hz=1.48e9)),
+        ("dgx1-v100", Library("volta", clock_hz=1.53e9)),
+        ("dgx-a100", Library("ampere", "amd", clock_hz=1.41e9)),
+        ("dgx-h100", Library("hopper", reduces=True, clock_hz=1.83e9)),
+        ("dgx-b200", Library("blackwell", reduces=True, clock_hz=1.965e9)),
+        ("zion", Library("volta", clock_hz=1.53e9)),
+    ],
+)
+def test_the_library_of_a_platform(name: str, expected: Library) -> None:
+    assert fabric_of(load_platform(name)).library == expected
+
+
+def test_another_accelerator_in_the_slots_runs_its_own_steps_over_the_same_links() -> None:
+    zion = load_platform("zion")
+    with_a100 = zion.with_accelerator(load_accelerator("a100-40-sxm"), "a question")
+
+    before, after = fabric_of(zion), fabric_of(with_a100)
+
+    assert after.library == Library("ampere", clock_hz=1.41e9)
+    assert np.array_equal(before.rates, after.rates, equal_nan=True)
+
+
+def test_a_slower_clock_takes_as_many_cycles() -> None:
+    """Simple on 8: 8.4 µs and 14 times 2.8 µs of NCCL's steps at half the clock, 14 times the wire's 0.6 µs as it is."""
+    slow = fabric(switched(8, 240, latency_ns=600), Library("ampere", clock_hz=1.53e9 / 2))
+
+    assert collective_time(slow, "all_reduce", 1 << 30, 8).latency_ns == 2 * 8_400 + 14 * (2 * 2_800 + 600)

@@ -22,9 +22,10 @@ from tracereplay.graph.rules.autograd import returns_ns
 from tracereplay.graph.stretches import Stretch, open_stretches, without
 from tracereplay.trace.times import Int64s
 
-# A wake-up takes up to 100 µs on the corpus traces; stretches not longer than that cannot be told from it.
-_SHORTEST_NS = 200_000
-_WAKE_NS = 100_000
+# A wake-up takes up to 100 µs on the corpus traces; stretches not longer than that cannot be told from it. Chosen: twice that
+# is the shortest wait. How sensitive: docs/design/constants.md.
+SHORTEST_NS = 200_000
+LONGEST_WAKE_NS = 100_000
 
 _Place = tuple[bool, tuple[str, str]]
 
@@ -82,7 +83,7 @@ def _stretches(draft: RankDraft) -> list[tuple[_Place, Stretch]]:
     returns = returns_ns(draft)
     result = []
     for number, thread in enumerate(draft.threads):
-        stretches = open_stretches(draft, thread, _SHORTEST_NS)
+        stretches = open_stretches(draft, thread, SHORTEST_NS)
         main = number == draft.main
         result += [((main, s.place), s) for s in (without(stretches, returns) if main else stretches)]
     return result
@@ -102,7 +103,7 @@ def _matched(draft: RankDraft, ending: _Ending, stretch: Stretch) -> _Match | No
         return None
     last = past - 1
     lag = stretch.end_ns - int(ending.end_ns[last])
-    if lag > _WAKE_NS or ending.enqueued_ns[last] >= stretch.start_ns:
+    if lag > LONGEST_WAKE_NS or ending.enqueued_ns[last] >= stretch.start_ns:
         return None
     alike = int(np.count_nonzero(ending.name[first:past] == ending.name[last]))
     return _Match(draft, stretch, int(ending.work[last]), coincidence(alike, lag, stretch.end_ns - stretch.start_ns))

@@ -27,14 +27,17 @@ from tracereplay.graph.stretches import Stretch, open_stretches, place_name, vis
 from tracereplay.trace.schema import Role
 from tracereplay.trace.times import Int64s
 
-# Shorter stretches are not told apart from what a thread does itself; a wake-up takes up to 50 µs on busy cores.
-_SHORTEST_NS = 20_000
-_WAKE_NS = 50_000
-# What was waited for lasted a good part of the wait: a poll that happens to end then did not hold anybody up.
-_GIVER_SHARE = 0.25
-# Calls scatter by a few times their usual length; a lock shows by far more than that.
-_UNUSUAL_TIMES = 10
-_UNUSUAL_NS = 50_000
+# Chosen: shorter stretches are not told apart from what a thread does itself, and a wake-up takes up to 50 µs on busy cores.
+# How sensitive: docs/design/constants.md.
+SHORTEST_NS = 20_000
+LONGEST_WAKE_NS = 50_000
+# What was waited for lasted a good part of the wait: a poll that happens to end then did not hold anybody up. The share is
+# chosen; half or twice of it changes nothing on the corpus.
+GIVER_SHARE = 0.25
+# Calls scatter by a few times their usual length; a lock shows by far more than that. Chosen; half or twice of either changes
+# nothing on the corpus.
+UNUSUAL_TIMES = 10
+UNUSUAL_NS = 50_000
 
 _Place = tuple[bool, tuple[str, str]]
 
@@ -125,7 +128,7 @@ def _stretches(draft: RankDraft) -> list[tuple[int, Stretch]]:
     result: list[tuple[int, Stretch]] = []
     for number in _threads(draft):
         thread = draft.threads[number]
-        free = open_stretches(draft, thread, _SHORTEST_NS)
+        free = open_stretches(draft, thread, SHORTEST_NS)
         free = without(free, returns) if number == draft.main else free
         result += [(number, stretch) for stretch in [*free, *_unusual_calls(draft, thread, device_ends)]]
     return result
@@ -168,9 +171,9 @@ def _matched(draft: RankDraft, number: int, stretch: Stretch, givers: _Givers) -
     """The last end of another thread's long work in a stretch, if it lies within a wake-up of the stretch's own end."""
     first, past = np.searchsorted(givers.end_ns, [stretch.start_ns, stretch.end_ns], side="right").tolist()
     waited = givers.end_ns[first:past] - stretch.start_ns
-    fits = (givers.thread[first:past] != number) & (givers.dur_ns[first:past] >= _GIVER_SHARE * waited)
+    fits = (givers.thread[first:past] != number) & (givers.dur_ns[first:past] >= GIVER_SHARE * waited)
     places = first + np.flatnonzero(fits)
-    if places.size == 0 or stretch.end_ns - givers.end_ns[places[-1]] > _WAKE_NS:
+    if places.size == 0 or stretch.end_ns - givers.end_ns[places[-1]] > LONGEST_WAKE_NS:
         return None
     last = int(places[-1])
     end, giver = int(givers.end_ns[last]), draft.threads[int(givers.thread[last])]
@@ -194,11 +197,11 @@ def _unusual_calls(draft: RankDraft, thread: HostThread, device_ends: Int64s) ->
     for code in np.unique(table.codes("name")[rows]):
         mine = table.codes("name")[rows] == code
         usual = int(np.median(table.column("dur_ns")[rows[mine]]))
-        unusual = mine & (table.column("dur_ns")[rows] > max(_UNUSUAL_TIMES * usual, _UNUSUAL_NS))
+        unusual = mine & (table.column("dur_ns")[rows] > max(UNUSUAL_TIMES * usual, UNUSUAL_NS))
         for position, row in zip(positions[unusual].tolist(), rows[unusual].tolist(), strict=True):
             segment = int(tiling.end_boundary[position]) - 1
             start, end = int(table.column("ts_ns")[row]), int(tiling.end_ns[segment])
-            near = np.searchsorted(device_ends, [end - _WAKE_NS, end], side="right")
+            near = np.searchsorted(device_ends, [end - LONGEST_WAKE_NS, end], side="right")
             if tiling.owner[segment] == position and near[0] == near[1]:
                 place = (table.names[code], place_name(draft, int(thread.rows[max(int(tiling.parent[position]), 0)])))
                 stretches.append(Stretch(thread, segment, start, end, place, usual, in_call=True))
