@@ -8,6 +8,7 @@ What depends on the graph alone is prepared once and serves the walks of many sc
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,8 +46,7 @@ class Part:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A stretch of the walk: which part, between which times, at which node; ``own`` is the node's own time, not a lag."""
 
     part: str
