@@ -109,7 +109,7 @@ def attribute(graph: DependencyGraph, number: int | None = None) -> Attribution:
     mine = [t for t in times if t.number == chosen]
     longest = max(mine, key=lambda t: t.dur_ns)
     path = CriticalPath(PathGraph.of(graph), schedule)
-    pieces, parts = path.parts(longest)
+    pieces, parts = path.pieces(longest), path.parts(longest)
     collectives = [c for c in graph.collectives if c.step == chosen]
     return Attribution(
         step=chosen,
@@ -131,7 +131,7 @@ def bottleneck(graph: DependencyGraph, timing: Timing, number: int) -> Bottlenec
     """What a step's time is made of under a timing, and what would shorten it."""
     schedule = replay(graph, timing)
     longest = max((t for t in step_times(graph, schedule) if t.number == number), key=lambda t: t.dur_ns)
-    _, parts = CriticalPath(PathGraph.of(graph), schedule).parts(longest)
+    parts = CriticalPath(PathGraph.of(graph), schedule).parts(longest)
     sensitivity = _sensitivities(graph, number, longest.dur_ns, timing)
     return Bottleneck(number, graph.rank_numbers[longest.rank], longest.dur_ns, parts, sensitivity)
 

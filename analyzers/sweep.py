@@ -35,7 +35,7 @@ _MOST_EXPLAINED = 20
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all points have in common: changes and fixed settings; where the job's hardware is known, moves and where it goes."""
+    """What all points have in common: changes, fixed settings; where the job's hardware is known, moves and where it goes."""
 
     changes: tuple[Change, ...] = ()
     settings: tuple[Setting, ...] = ()
@@ -164,7 +164,7 @@ def _asked(graph: DependencyGraph, axes: list[Axis], setup: Setup, place: tuple[
 
 def _point(paths: PathGraph, result: Outcome, number: int, baseline_ns: int) -> SweepPoint:
     longest = _longest(result.after, number)
-    _, parts = CriticalPath(paths, result.schedule).parts(longest)
+    parts = CriticalPath(paths, result.schedule).parts(longest)
     largest = max(parts, key=lambda part: part.ns, default=None)
     mean_ns = result.steps.mean_ns
     return SweepPoint(

@@ -7,9 +7,11 @@ What depends on the graph alone is prepared once and serves the walks of many sc
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 from tracereplay.graph.kinds import EdgeKind, NodeKind
@@ -35,6 +37,15 @@ _LAG_PART: dict[int, str] = {
     EdgeKind.THREAD_ORDER: "host",
     EdgeKind.COLLECTIVE: "collective_wait",
 }
+# Why a piece is there, where it is not for an edge's lag; what follows an arrival without a transfer, and any other task.
+_OWN, _PINNED, _RESIDUE = -1, -2, -3
+_NONE, _ITSELF = -1, -2
+# Compiled code takes plain numbers.
+_RELEASED, _STREAM_ORDER = int(RELEASED), int(EdgeKind.STREAM_ORDER)
+
+
+# A piece before it is one: node, lower and upper end, part, whether it is the node's own time.
+_Row = tuple[int, int, int, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +66,17 @@ class Piece(NamedTuple):
     node: int
     own: bool = False
 
-    @property
-    def dur_ns(self) -> int:
-        """Its length."""
-        return self.end_ns - self.start_ns
-
 
 @dataclass(frozen=True, slots=True)
 class PathGraph:
-    """What walks need of a graph: what residue is unexplained, the ranks' entries into the recording, and the part of each node
-    that a walk came by.
+    """What walks need of a graph: what residue is unexplained; of each arrival the transfer of its rank that follows it
+    (``_NONE`` where none does, ``_ITSELF`` for tasks that are no arrivals); the ranks' entries into the recording; the part of
+    each node that a walk came by.
     """
 
     graph: DependencyGraph
     tail: Int64s
+    follows: Int64s
     entries: frozenset[int]
     part: dict[int, str] = field(default_factory=dict)
 
@@ -76,7 +84,7 @@ class PathGraph:
     def of(graph: DependencyGraph) -> "PathGraph":
         """That of a graph."""
         first = {span.rank: span.first_node for span in reversed(graph.steps)}
-        return PathGraph(graph, residue_tail(graph.nodes), frozenset(first.values()))
+        return PathGraph(graph, residue_tail(graph.nodes), _follows(graph), frozenset(first.values()))
 
     def part_of(self, node: int) -> str:
         """The part that a node's own time belongs to."""
@@ -93,58 +101,44 @@ class CriticalPath:
     ground: PathGraph
     schedule: Schedule
 
-    def parts(self, step: StepTime) -> tuple[list[Piece], tuple[Part, ...]]:
-        """The pieces and the parts of the critical path of a rank's step."""
-        last = self._last_node(step)
-        pieces = [] if last is None else self.walk(last, step.start_ns, step.end_ns)
-        if last is None and step.dur_ns:
-            pieces = [Piece("unexplained", step.start_ns, step.end_ns, -1)]
+    def parts(self, step: StepTime) -> tuple[Part, ...]:
+        """The parts of the critical path of a rank's step; they sum to it."""
         totals: Counter[str] = Counter()
-        for piece in pieces:
-            totals[piece.part] += piece.dur_ns
-        return pieces, tuple(Part(n, totals[n], totals[n] / step.dur_ns) for n in PART_NAMES if totals[n])
+        for _, low, upper, part, _ in self._rows(step):
+            totals[part] += upper - low
+        return tuple(Part(n, totals[n], totals[n] / step.dur_ns) for n in PART_NAMES if totals[n])
+
+    def pieces(self, step: StepTime) -> list[Piece]:
+        """The pieces of the critical path of a rank's step, the last one first."""
+        return [Piece(part, low, upper, node, own) for node, low, upper, part, own in self._rows(step)]
 
     def walk(self, node: int, start_ns: int, end_ns: int) -> list[Piece]:
         """Pieces that tile [start_ns, end_ns) backwards along the edges that decided each start."""
-        ground, schedule, edges = self.ground, self.schedule, self.ground.graph.edges
-        # Views give Python's own numbers, several times faster than numpy's scalars.
-        starts, ends, waited_for = (c.data for c in (schedule.start_ns, schedule.end_ns, schedule.waited_for))
-        sources, lags, kinds, from_start = (c.data for c in (edges.src, edges.lag_ns, edges.kind, edges.from_start))
-        residues, tails = ground.graph.nodes.residue_ns.data, ground.tail.data
-        tiles = _Tiles(start_ns, end_ns)
-        while tiles.upper_ns > start_ns:
-            tiles.add(ground.part_of(node), starts[node], node, own=True)
-            edge = waited_for[node]
-            if tiles.upper_ns <= start_ns:
-                break
-            if edge == RELEASED:
-                tiles.add("late_entry" if node in ground.entries else "unexplained", start_ns, node)
-                break
-            source = sources[edge]
-            bound = starts[source] if from_start[edge] else ends[source]
-            beside = self._beside(source, tiles.upper_ns) if from_start[edge] and kinds[edge] == EdgeKind.STREAM_ORDER else None
-            if beside is not None:
-                # The next kernel started while this one ran: until then the time is this one's.
-                source, bound = beside, starts[beside]
-                tiles.add(ground.part_of(source), bound, source, own=True)
-            if residues[node] > tails[node]:
-                tiles.add("unexplained", max(min(tiles.upper_ns, bound + lags[edge]), bound), node)
-            tiles.add(_LAG_PART[kinds[edge]], bound, node)
-            node = source
-        return tiles.pieces
+        return [Piece(part, low, upper, at, own) for at, low, upper, part, own in self._walked(node, start_ns, end_ns)]
 
-    def _beside(self, source: int, time_ns: int) -> int | None:
-        """The work that runs beside what started while it ran: the source itself; of an arrival the transfer that follows it,
-        where that had begun by then, else None.
-        """
-        nodes = self.ground.graph.nodes
-        if nodes.kind[source] != NodeKind.ARRIVAL:
-            return source
-        number = int(nodes.collective[source])
-        for transfer in self.ground.graph.collectives[number].transfers if number >= 0 else ():
-            if nodes.rank[transfer] == nodes.rank[source] and self.schedule.start_ns[transfer] < time_ns:
-                return transfer if nodes.kind[transfer] == NodeKind.TRANSFER else None
-        return None
+    def _rows(self, step: StepTime) -> Iterable[_Row]:
+        last = self._last_node(step)
+        if last is not None:
+            return self._walked(last, step.start_ns, step.end_ns)
+        return [(-1, step.start_ns, step.end_ns, "unexplained", False)] if step.dur_ns else []
+
+    def _walked(self, node: int, start_ns: int, end_ns: int) -> Iterable[_Row]:
+        ground, schedule, edges = self.ground, self.schedule, self.ground.graph.edges
+        nodes, lows, whys = _walk(
+            node, start_ns, end_ns, schedule.start_ns, schedule.end_ns, schedule.waited_for,
+            edges.src, edges.lag_ns, edges.kind, edges.from_start, ground.graph.nodes.residue_ns, ground.tail, ground.follows,
+        )  # fmt: skip
+        columns = (nodes.tolist(), lows.tolist(), whys.tolist())
+        uppers = [end_ns, *columns[1]][: len(nodes)]
+        for at, low, why, upper in zip(*columns, uppers, strict=True):
+            yield at, low, upper, self._part(at, why), why == _OWN
+
+    def _part(self, node: int, why: int) -> str:
+        if why == _OWN:
+            return self.ground.part_of(node)
+        if why == _PINNED:
+            return "late_entry" if node in self.ground.entries else "unexplained"
+        return "unexplained" if why == _RESIDUE else _LAG_PART[why]
 
     def _last_node(self, step: StepTime) -> int | None:
         """The task that starts where a step ends, or the work that drained last if that ends later; None where neither is."""
@@ -160,20 +154,74 @@ class CriticalPath:
         return int(mine[np.argmax(schedule.end_ns[mine])]) if mine.size else None
 
 
-@dataclass(slots=True)
-class _Tiles:
-    """Pieces while they are laid, from ``upper_ns`` down to ``start_ns``."""
+@numba.njit(cache=True)
+def _walk(  # noqa: PLR0912, PLR0913, PLR0917 - numba takes arrays, not objects; a loop without calls
+    node: Any,
+    start_ns: Any,
+    end_ns: Any,
+    starts: Any,
+    ends: Any,
+    waited_for: Any,
+    sources: Any,
+    lags: Any,
+    kinds: Any,
+    from_start: Any,
+    residues: Any,
+    tails: Any,
+    follows: Any,
+) -> Any:
+    """Pieces from ``end_ns`` down to ``start_ns``: their nodes, lower ends, and why they are there: a kind of edge for its lag,
+    ``_OWN``, ``_PINNED``, ``_RESIDUE``. Each node gives four pieces at most; those without length are written over.
+    """
+    most = 4 * starts.size + 4
+    nodes, lows, whys = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    count, upper = 0, end_ns
+    while upper > start_ns:
+        edge = waited_for[node]
+        source, bound, beside, residue = -1, start_ns, -1, False
+        if edge != _RELEASED:
+            source = sources[edge]
+            bound = starts[source] if from_start[edge] else ends[source]
+            residue = residues[node] > tails[node]
+            if from_start[edge] and kinds[edge] == _STREAM_ORDER:
+                # The next kernel started while this one ran: until then the time is this one's.
+                transfer = follows[source]
+                if transfer == _ITSELF:
+                    beside = source
+                elif transfer != _NONE and starts[transfer] < min(upper, max(starts[node], start_ns)):
+                    beside = transfer
+                if beside >= 0:
+                    source, bound = beside, starts[beside]
+        for piece in range(4):
+            if piece == 0:
+                at, low, why = node, starts[node], _OWN
+            elif edge == _RELEASED:
+                at, low, why = node, start_ns, _PINNED
+            elif piece == 1:
+                at, low, why = source, (bound if beside >= 0 else upper), _OWN
+            elif piece == 2:
+                at, low, why = node, (max(min(upper, bound + lags[edge]), bound) if residue else upper), _RESIDUE
+            else:
+                at, low, why = node, bound, int(kinds[edge])
+            low = max(low, start_ns)
+            if low < upper:
+                nodes[count], lows[count], whys[count] = at, low, why
+                count, upper = count + 1, low
+        if edge == _RELEASED:
+            break
+        node = source
+    return nodes[:count], lows[:count], whys[:count]
 
-    start_ns: int
-    upper_ns: int
-    pieces: list[Piece] = field(default_factory=list)
 
-    def add(self, part: str, low_ns: int, node: int, *, own: bool = False) -> None:
-        """Lay a piece down to ``low_ns``; nothing where the walk has come there."""
-        low_ns = max(low_ns, self.start_ns)
-        if low_ns < self.upper_ns:
-            self.pieces.append(Piece(part, low_ns, self.upper_ns, node, own))
-            self.upper_ns = low_ns
+def _follows(graph: DependencyGraph) -> Int64s:
+    nodes = graph.nodes
+    found = np.where(nodes.kind == NodeKind.ARRIVAL, _NONE, _ITSELF)
+    transfers = {(int(nodes.collective[t]), int(nodes.rank[t])): t for c in graph.collectives for t in c.transfers[::-1]}
+    for arrival in np.flatnonzero(found == _NONE).tolist():
+        transfer = transfers.get((int(nodes.collective[arrival]), int(nodes.rank[arrival])), _NONE)
+        if transfer >= 0 and nodes.kind[transfer] == NodeKind.TRANSFER:
+            found[arrival] = transfer
+    return found.astype(np.int64)
 
 
 def span_of(graph: DependencyGraph, step: StepTime) -> StepSpan:

@@ -14,12 +14,15 @@ from tracereplay.units import format_ns
 
 _WIDTH, _HEIGHT = 820, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 190, 84, 62
-# One hue from light to dark, as in ColorBrewer's Blues: lines of an ordered knob are ordered, in grey too.
-_HUES = ("#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#08519c", "#08306b")
+# One hue from light to dark, as in ColorBrewer's Blues: lines of an ordered knob are ordered, in grey too; the lightest one
+# can still be read as a word.
+_HUES = ("#4f9bd0", "#3182bd", "#2171b5", "#08519c", "#08306b")
 _INK, _QUIET, _FAINT = "#222222", "#6b6b6b", "#e4e4e4"
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _MOST_TICKS = 10
+_MOST_LABELS = 10
 _LINE = 15
+_LETTER = 6.5
 # Values that span more than this, each about as many times the one before, stand on a logarithmic axis.
 _LOG_FROM = 4.0
 
@@ -74,7 +77,7 @@ def sweep_svg(found: Sweep, axes: Sequence[Axis], asked: Sequence[str]) -> str:
 
 
 def _subtitle(found: Sweep, asked: Sequence[str]) -> str:
-    words = [f"recorded step {format_ns(found.baseline_ns)}", *([f"with {', '.join(asked)}"] if asked else [])]
+    words = [f"with {', '.join(asked)}"] if asked else []
     if found.level is not None:
         words.append(f"band: {100 * found.level:.0f} % of the models' known errors, {found.samples} samples a point")
     words.append("ring: another part binds")
@@ -84,7 +87,7 @@ def _subtitle(found: Sweep, asked: Sequence[str]) -> str:
 def _lines(found: Sweep, axes: Sequence[Axis]) -> tuple[Axis, list[_Line]]:
     """The axis from left to right, and the lines: one a value of the knob with fewer values."""
     if len(axes) == 1:
-        return axes[0], [_Line(found.points, "", _HUES[3])]
+        return axes[0], [_Line(found.points, "", _HUES[2])]
     first, second = axes
     rows = [found.points[k * len(second) : (k + 1) * len(second)] for k in range(len(first))]
     if len(first) < len(second):
@@ -115,10 +118,15 @@ def _places(axis: Axis) -> list[float]:
     """Places of the values: by amount, by its logarithm where the steps grow, by order where they are words."""
     if axis.amounts is None:
         return [float(k) for k in range(len(axis))]
-    low, high = min(axis.amounts), max(axis.amounts)
-    ordered = sorted(axis.amounts)
-    grows = len(ordered) > 2 and ordered[-1] - ordered[-2] > 1.5 * (ordered[1] - ordered[0])
-    return [log(a) for a in axis.amounts] if low > 0 and high / low >= _LOG_FROM and grows else list(axis.amounts)
+    return [log(amount) for amount in axis.amounts] if _is_logarithmic(axis) else list(axis.amounts)
+
+
+def _is_logarithmic(axis: Axis) -> bool:
+    """Whether values span several times the least and lie the farther apart the larger they are."""
+    ordered = sorted(axis.amounts or ())
+    if len(ordered) < 3 or not 0 < ordered[0] * _LOG_FROM <= ordered[-1]:
+        return False
+    return ordered[-1] - ordered[-2] > 1.5 * (ordered[1] - ordered[0])
 
 
 def _nice(rough: float) -> float:
@@ -140,12 +148,14 @@ def _frame(root: ET.Element, scale: _Scale, axis: Axis) -> None:
         if k % every == 0:
             _path(root, [(x, scale.y(0)), (x, scale.y(0) + 5)], _QUIET, 1)
             _text(root, x, scale.y(0) + 19, value, anchor="middle")
-    _text(root, (_LEFT + right) / 2, _HEIGHT - 16, axis.knob, anchor="middle", fill=_INK)
+    name = f"{axis.knob} (logarithmic)" if _is_logarithmic(axis) else axis.knob
+    _text(root, (_LEFT + right) / 2, _HEIGHT - 16, name, anchor="middle", fill=_INK)
 
 
 def _baseline(root: ET.Element, scale: _Scale, baseline_ns: int) -> None:
     y = scale.y(baseline_ns)
     _path(root, [(_LEFT, y), (_WIDTH - _RIGHT, y)], _QUIET, 1, dashes="4 4")
+    _text(root, _WIDTH - _RIGHT, y - 6, f"recorded {format_ns(baseline_ns)}", anchor="end")
 
 
 def _band(root: ET.Element, scale: _Scale, line: _Line) -> None:
@@ -177,7 +187,7 @@ def _in_order(scale: _Scale, line: _Line) -> list[tuple[float, SweepPoint]]:
 def _end_labels(root: ET.Element, scale: _Scale, lines: Sequence[_Line]) -> None:
     """What each line is and reaches, at its right end; labels keep a line's height apart."""
     ends = []
-    for line in lines:
+    for line in lines[:: ceil(len(lines) / _MOST_LABELS)]:
         x, last = _in_order(scale, line)[-1]
         if last.predicted_ns is not None:
             speed = "" if last.speedup is None else f" ({last.speedup:.2f}x)"
@@ -193,18 +203,15 @@ def _end_labels(root: ET.Element, scale: _Scale, lines: Sequence[_Line]) -> None
 
 
 def _binding(root: ET.Element, scale: _Scale, line: _Line) -> None:
-    """What binds, where it begins to: above the points, or under those that have no room there."""
+    """What binds, where it begins to: above the points, under them where the words before reach as far."""
     previous, edge = "", float("-inf")
     for x, point in _in_order(scale, line):
         if point.predicted_ns is None or point.binds == previous:
             continue
-        words = point.binds.replace("_", " ")
-        top = point.interval.high_ns if point.interval is not None else point.predicted_ns
-        under = x < edge
-        bottom = point.interval.low_ns if point.interval is not None else point.predicted_ns
-        y = scale.y(bottom) + 22 if under else scale.y(top) - 12
-        _text(root, x, y, f"{words} binds", anchor="start" if not previous else "middle", fill=_INK)
-        previous, edge = point.binds, x + 7 * (len(words) + 6)
+        words = f"{point.binds.replace('_', ' ')} binds"
+        low, high = (point.predicted_ns,) * 2 if point.interval is None else (point.interval.low_ns, point.interval.high_ns)
+        _text(root, x + 4, scale.y(low) + 20 if x < edge else scale.y(high) - 10, words, fill=_INK)
+        previous, edge = point.binds, x + _LETTER * len(words)
 
 
 def _path(  # noqa: PLR0913 - what SVG asks of a stroke
