@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.jobs import graph_of
-from tests.fakes.kineto import TraceFile
-from tests.fakes.workloads import ALL_REDUCE, LAUNCH, SYNC, late_peer
+from tests.fakes.workloads import late_peer, waits_longer
 from tracereplay.analyzers.prediction import OtherHardware, predict
 from tracereplay.analyzers.sweep import Setup, Sweep, SweptKnob, notes, sweep
 from tracereplay.graph.build import build_graph
@@ -75,21 +74,6 @@ def test_missing_ranks_give_intervals_instead_of_numbers(tmp_path: Path) -> None
     assert found.points[1].interval is not None
     assert (found.points[1].interval.low_ns, found.points[1].interval.high_ns) == (150_000, 200_000)
     assert "add the ranks that are missing" in notes(found)[-1]
-
-
-def waits_longer() -> tuple[TraceFile, TraceFile]:
-    """Rank 1 has a kernel of 125 µs in step 1, for which rank 0 waits in the all-reduce of step 2.
-
-    rank 0   |step 1: op a ....... 100|step 2: launch 110 |sync 130 .................. 225|  230
-                                              |120 all-reduce: waits 50, transfers 50 . 220|
-    rank 1   |step 1: launch 10|sync 15 ........... 147| 150|launch 160|sync 175 ..... 225|  230
-                 |20 kernel .................... 145|           |170 all-reduce: 50 .... 220|
-    """
-    first = TraceFile(0, 2).step(1, 0, 100).op("a", 0, 100).step(2, 100, 130)
-    first.call(LAUNCH, 110, 5, 1).kernel(ALL_REDUCE, 120, 100, 7, 1).call(SYNC, 130, 95)
-    second = TraceFile(1, 2).step(1, 0, 150).call(LAUNCH, 10, 5, 2).kernel("gemm", 20, 125, 7, 2).call(SYNC, 15, 132)
-    second.step(2, 150, 80).call(LAUNCH, 160, 5, 1).kernel(ALL_REDUCE, 170, 50, 7, 1).call(SYNC, 175, 50)
-    return first, second
 
 
 def test_more_that_is_slower_is_listed_with_the_rank_that_waits(tmp_path: Path) -> None:
