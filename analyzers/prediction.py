@@ -11,28 +11,19 @@ import numpy as np
 
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.replay.batch import replay_steps
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
-from tracereplay.replay.move import LEVEL, Move
+from tracereplay.replay.move import Move
+from tracereplay.replay.outcome import Interval, hull, outcome
 from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
-from tracereplay.replay.uncertainty import SAMPLES, sampled
+from tracereplay.replay.uncertainty import SAMPLES
 from tracereplay.replay.whatif import Change, Moved, Scenario, apply
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.job import listed
 
 # How the question is called where it is listed among others.
 IDEAL_STRAGGLERS = "ideal stragglers"
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Bounds of a prediction; ``level`` is None where they are bounds and not a confidence."""
-
-    low_ns: int
-    high_ns: int
-    level: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +123,18 @@ def predict_in_full(
     baseline = summarise(graph, before)
     ideal = None if stragglers else without_stragglers(graph)
     scenario = apply(graph, changes, ideal.timing if ideal else None)
-    schedule = replay(graph, scenario.timing)
-    after = step_times(graph, schedule)
-    predicted = summarise(graph, after)
-    others = _other_steps(graph, scenario, after)
-    bounds = _hull([predicted.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
-    known = bounds is None
     move = None if hardware is None else hardware.move
-    errors = None if hardware is None else _sampled(graph, scenario.timing, hardware, predicted.mean_ns)
-    interval = errors if bounds is None else _wider(bounds, errors)
+    found = outcome(graph, scenario, move, SAMPLES if hardware is None else hardware.samples)
+    predicted, after, known = found.steps, found.after, found.known
     prediction = Prediction(
         baseline_ns=baseline.mean_ns,
         predicted_ns=predicted.mean_ns if known else None,
         speedup=baseline.mean_ns / predicted.mean_ns if known and predicted.mean_ns else None,
-        interval=interval,
+        interval=found.interval,
         steady_ns=predicted.steady_ns if known else None,
         baseline_steady_ns=baseline.steady_ns,
         steps=_steps(baseline, predicted, after, known),
-        ranks=_ranks(graph, before, [after, *others]),
+        ranks=_ranks(graph, before, [after, *found.others]),
         moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
         unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ())),
         assumed=(*_assumed(graph, changes), *(move.assumed if move else ())),
@@ -161,14 +146,7 @@ def predict_in_full(
         unsure=_unsure(graph, scenario, ideal, sure=known),
         equalised=ideal.equalised if ideal else None,
     )
-    return InFull(prediction, scenario.timing, schedule)
-
-
-def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTime]) -> list[list[StepTime]]:
-    """The steps under the scenario's other readings; none where no collective is touched and all agree on every step."""
-    others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
-    alike = all([t.dur_ns for t in times] == [t.dur_ns for t in after] for times in others)
-    return [] if alike and not scenario.unsplit_touched else others
+    return InFull(prediction, scenario.timing, found.schedule)
 
 
 def notes(prediction: Prediction) -> list[str]:
@@ -289,7 +267,7 @@ def _ranks(graph: DependencyGraph, before: list[StepTime], readings: list[list[S
     rows = []
     for index, rank in enumerate(graph.rank_numbers):
         means = [_mean_step(times, index) for times in readings]
-        interval = _hull(means)
+        interval = hull(means)
         rows.append(RankPrediction(rank, _mean_step(before, index), means[0] if interval is None else None, interval))
     return tuple(rows)
 
@@ -297,25 +275,6 @@ def _ranks(graph: DependencyGraph, before: list[StepTime], readings: list[list[S
 def _mean_step(times: list[StepTime], index: int) -> int:
     own = [t.dur_ns for t in times if t.rank == index]
     return round(sum(own) / len(own))
-
-
-def _hull(readings_ns: list[int]) -> Interval | None:
-    """The extremes of several readings; None where there is only one."""
-    return Interval(min(readings_ns), max(readings_ns), None) if len(readings_ns) > 1 else None
-
-
-def _sampled(graph: DependencyGraph, timing: Timing, hardware: OtherHardware, predicted_ns: int) -> Interval:
-    """Between which bounds the answer lies in ``LEVEL`` of the samples, the answer itself included."""
-    means = replay_steps(graph, sampled(timing, hardware.move, hardware.samples)).job.mean_ns
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
-
-
-def _wider(bounds: Interval, errors: Interval | None) -> Interval:
-    """Bounds of what is not recorded, widened by the models' errors; no level holds for them."""
-    if errors is None:
-        return bounds
-    return Interval(min(bounds.low_ns, errors.low_ns), max(bounds.high_ns, errors.high_ns), None)
 
 
 def _assumed(graph: DependencyGraph, changes: list[Change]) -> tuple[str, ...]:

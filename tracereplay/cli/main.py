@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from tracereplay import __version__
-from tracereplay.cli import attribute, collect, convert, graph, hardware, info, replay, synth, whatif, why
+from tracereplay.cli import attribute, collect, convert, graph, hardware, info, replay, sweep, synth, whatif, why
 from tracereplay.errors import ExitCode, TracereplayError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 app.command()(info.info)
 app.command()(replay.replay)
 app.command()(whatif.whatif)
+app.command()(sweep.sweep)
 app.command()(attribute.attribute)
 app.command()(why.why)
 app.command()(graph.graph)

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -49,8 +50,14 @@ class Quantity:
     @property
     def base(self) -> int | float:
         """The number in base units: an int where it is whole, so that bytes are counted exactly."""
-        exact = Fraction(repr(self.number)) * self.unit.factor
-        return exact.numerator if exact.denominator == 1 else float(exact)
+        return _in_base(self.number, self.unit.factor)
+
+
+@lru_cache(maxsize=4096)
+def _in_base(number: int | float, factor: Fraction) -> int | float:
+    """Remembered: a platform's few numbers are asked for again for every collective and operator."""
+    exact = Fraction(repr(number)) * factor
+    return exact.numerator if exact.denominator == 1 else float(exact)
 
 
 def _units() -> list[Unit]:

@@ -10,7 +10,8 @@
 Waits are results. What nothing models keeps its time and is listed.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from math import log, nan
 
 import numpy as np
@@ -27,7 +28,7 @@ from tracereplay.hardware.load import load_accelerator
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
 from tracereplay.hardware.platform import Platform
-from tracereplay.hardware.schema import Accelerator
+from tracereplay.hardware.schema import Accelerator, PlatformFile
 from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.site import Site
 from tracereplay.trace.classify import WorkClass
@@ -43,6 +44,11 @@ LEVEL = 0.9
 HOST_RANGE = (0.8, 1.25)
 # An unknown figure matters where what depends on it takes more than this share of the steps.
 _MATTERS = 0.01
+_ONE_AFTER_THE_OTHER = (
+    "operators of a CPU run take the model's time on the accelerator, one after the other: no launch beside the device"
+)
+# So many accelerators and fabrics are remembered by who moves a job to many targets.
+_REMEMBERED = 16
 # What the names of the links of each level have in them.
 _LEVEL_SIGNS = (
     ("fabric.scale_up", "accelerator"),
@@ -93,15 +99,165 @@ def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
         UsageError: device work and no ``source``, accelerators that the target lacks, more ranks than endpoints.
         HardwareError: a figure that the job depends on is unknown; the message names the setting that supplies it.
     """
-    made = _Made.of(graph)
-    work = task_work(graph)
-    assumed = _move_devices(graph, work, source, target, made)
-    assumed += _move_wires(graph, source, target, made)
-    assumed += _move_host(graph, target, made)
-    others = _others(graph, work, source, target, made)
-    return Move(
-        made.factor, made.low, made.high, made.group, made.kept, others, tuple(dict.fromkeys(assumed)), tuple(made.wires)
-    )
+    return Mover.of(graph, source).to(target)
+
+
+@dataclass(frozen=True, slots=True)
+class Mover:
+    """Moves of one job from one place to many: what the job does is found out once, and what a target has in common with one
+    before is not worked out again. ``works``, ``kinds``: the work of the tasks that have any, the classes of all.
+    """
+
+    graph: DependencyGraph
+    source: Site | None
+    work: TaskWork
+    works: Works
+    kinds: npt.NDArray[np.int64]
+    devices: list[tuple[Accelerator, "_Made"]] = field(default_factory=list)
+    fabrics: list["_Wired"] = field(default_factory=list)
+
+    @staticmethod
+    def of(graph: DependencyGraph, source: Site | None) -> "Mover":
+        """Moves of a graph from where it ran; None for a job of CPUs whose hardware is not described."""
+        work = task_work(graph)
+        kinds = np.array([CLASSES.index(kind) for kind in work.kind], np.int64)
+        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds)
+
+    def to(self, target: Site) -> Move:
+        """The move to a target; raises as ``move``."""
+        made = _Made.of(self.graph)
+        assumed = self._move_devices(target, made)
+        assumed += self._move_wires(target, made)
+        assumed += _move_host(self.graph, target, made)
+        others = self._others(target, made)
+        return Move(
+            made.factor, made.low, made.high, made.group, made.kept, others, tuple(dict.fromkeys(assumed)), tuple(made.wires)
+        )
+
+    def _move_devices(self, target: Site, made: "_Made") -> list[str]:
+        work, source, there = self.work, self.source, target.platform.accelerator
+        if not work.node.size or (there is None and self.graph.host_carries_classes):
+            return []  # no work, or from CPUs to CPUs: all of it is host time
+        here = None if source is None else source.platform.accelerator
+        if there is None or (here is None and not self.graph.host_carries_classes):
+            missing = "--from" if here is None else "--hardware"
+            raise UsageError(
+                f"the job has device work and {missing} has no accelerators", hint="name a platform with accelerators"
+            )
+        made.take(work.node, self._worked(there))
+        assumed = [*_assumed_of(there), *_slots_assumed(target.platform)]
+        if self.graph.host_carries_classes or source is None:
+            return [_ONE_AFTER_THE_OTHER, *assumed]
+        return [*assumed, *_move_copies(self.graph, work.node[work.across], source.platform, target.platform, made)]
+
+    def _worked(self, there: Accelerator) -> "_Made":
+        """The columns of tasks on an accelerator, a row a task with work."""
+        found = next((columns for known, columns in self.devices if known == there), None)
+        if found is None:
+            made = _Made.of(self.graph)
+            here = None if self.source is None else self.source.platform.accelerator
+            if self.graph.host_carries_classes or here is None:
+                self._place_on_accelerators(there, made)
+            else:
+                self._carry(here, there, made)
+            found = made.rows(self.work.node)
+            self.devices[_REMEMBERED - 1 :] = []
+            self.devices.insert(0, (there, found))
+        return found
+
+    def _place_on_accelerators(self, there: Accelerator, made: "_Made") -> None:
+        """Operators of a job of CPUs run on accelerators; those without a formula stay on the host."""
+        work, known = self.work, self.work.work >= 0
+        times = analytic_times(Works.of(work.works), there)
+        columns = [column[work.work[known]] * work.share[known] for column in (times.time_ns, times.low_ns, times.high_ns)]
+        before_ns = self.graph.nodes.dur_ns[work.node[known]].astype(np.float64)
+        made.put(work.node[known], self.kinds[known], _Times(before_ns, *columns))
+        classed = self.graph.nodes.work_class[work.node] != WorkClass.OTHER
+        made.kept[work.node[~known & classed]] = True
+
+    def _carry(self, here: Accelerator, there: Accelerator, made: "_Made") -> None:
+        work, known = self.work, _shaped(self.work)
+        before_ns = self.graph.nodes.dur_ns[work.node].astype(np.float64)
+        carried = carry_over_all(self.works, before_ns[known], here, there)
+        times = _Times(before_ns[known], carried.time_ns, carried.low_ns, carried.high_ns)
+        made.put(work.node[known], self.kinds[known], times)
+        for code in np.unique(self.kinds[~known & ~work.across]).tolist():
+            mine = ~known & ~work.across & (self.kinds == code)
+            if CLASSES[code] is OperatorClass.OTHER:
+                made.kept[work.node[mine]] = True
+            carried = carry_over_class(CLASSES[code], before_ns[mine], here, there)
+            made.put(work.node[mine], code, _Times(before_ns[mine], carried.time_ns, carried.low_ns, carried.high_ns))
+
+    def _others(self, target: Site, made: "_Made") -> tuple[Floats, ...]:
+        """The factors with each other accelerator that the target's file holds possible."""
+        slots = target.platform.description.accelerator
+        if slots is None or slots.model.kind != "assumed" or target.platform.accelerator is None:
+            return ()
+        found = []
+        for name in slots.model.range or ():
+            if name == slots.model.value:
+                continue
+            other = made.copied()
+            filled = target.platform.with_accelerator(self._accelerator(name), "range")
+            self._move_devices(Site(filled, target.host_speed), other)
+            found.append(other.factor)
+        return tuple(found)
+
+    def _accelerator(self, name: str) -> Accelerator:
+        known = next((one for one, _ in self.devices if one.name == name), None)
+        return load_accelerator(name) if known is None else known
+
+    def _move_wires(self, target: Site, made: "_Made") -> list[str]:
+        if not self.graph.collectives:
+            return []
+        here = None if self.source is None or self.graph.host_carries_classes else self._wired(self.source.platform).fabric
+        there = self._wired(target.platform)
+        if not there.transfers:
+            there.transfers.extend(_transfer(self.graph, c, here, there.fabric) for c in self.graph.collectives)
+        assumed: list[str] = []
+        for transfer in there.transfers:
+            if transfer.wire is None:
+                made.kept[transfer.nodes] = True
+                continue
+            made.wires.append(transfer.wire)
+            assumed += transfer.assumed
+            made.put(transfer.nodes, transfer.group, transfer.times)
+        return [_described(target.platform, key) for key in dict.fromkeys(assumed)]
+
+    def _wired(self, platform: Platform) -> "_Wired":
+        """The fabric of a platform, the same one for platforms that differ in nothing that transfers know of."""
+        accelerator = platform.accelerator
+        ports = None if accelerator is None else (accelerator.scale_up, accelerator.clock)
+        for known in self.fabrics:
+            if known.description == platform.description and known.ports == ports:
+                return known
+        ranks = 1 + max((r for c in self.graph.collectives for r in _members(self.graph, c)), default=0)
+        alike = [known.fabric for known in self.fabrics]
+        found = _Wired(platform.description, ports, _fabric(platform, ranks, alike))
+        self.fabrics[_REMEMBERED - 1 :] = []  # the first is that of the source, and stays
+        self.fabrics.append(found)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Transfer:
+    """A collective on a fabric: its nodes, the group of its error, its times; ``wire`` is None where nothing models it."""
+
+    nodes: npt.NDArray[np.int64]
+    group: int
+    times: "_Times"
+    wire: Wire | None
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wired:
+    """A fabric, what of a platform it is made of, and the job's collectives on it."""
+
+    description: PlatformFile
+    ports: object
+    fabric: Fabric
+    transfers: list[_Transfer] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -131,6 +287,19 @@ class _Made:
         self.high[nodes] = np.log(np.maximum(times.high_ns, 1e-3) / safe)
         self.group[nodes] = group[positive] if isinstance(group, np.ndarray) else group
 
+    def rows(self, nodes: npt.NDArray[np.int64]) -> "_Made":
+        """The columns of some nodes alone."""
+        return _Made(self.factor[nodes], self.low[nodes], self.high[nodes], self.group[nodes], self.kept[nodes], [])
+
+    def take(self, nodes: npt.NDArray[np.int64], rows: "_Made") -> None:
+        """Take what ``rows`` of these nodes gave."""
+        self.factor[nodes], self.low[nodes], self.high[nodes] = rows.factor, rows.low, rows.high
+        self.group[nodes], self.kept[nodes] = rows.group, rows.kept
+
+    def copied(self) -> "_Made":
+        """The same columns, to be written over."""
+        return self.rows(np.arange(self.factor.size))
+
 
 @dataclass(frozen=True, slots=True)
 class _Times:
@@ -146,48 +315,9 @@ class _Times:
 # -- device work -----------------------------------------------------------------------------------------------------------
 
 
-def _move_devices(graph: DependencyGraph, work: TaskWork, source: Site | None, target: Site, made: _Made) -> list[str]:
-    if not work.node.size:
-        return []
-    there = target.platform.accelerator
-    if graph.host_carries_classes:
-        if there is None:
-            return []  # from CPUs to CPUs: all of it is host time
-        return [*_place_on_accelerators(graph, work, there, made), *_assumed_of(there), *_slots_assumed(target.platform)]
-    here = None if source is None else source.platform.accelerator
-    if here is None or there is None or source is None:
-        missing = "--from" if here is None else "--hardware"
-        raise UsageError(f"the job has device work and {missing} has no accelerators", hint="name a platform with accelerators")
-    _carry(graph, work, here, there, made)
-    links = _move_copies(graph, work.node[work.across], source.platform, target.platform, made)
-    return [*_assumed_of(there), *_slots_assumed(target.platform), *links]
-
-
-def _place_on_accelerators(graph: DependencyGraph, work: TaskWork, there: Accelerator, made: _Made) -> list[str]:
-    """Operators of a job of CPUs run on accelerators; those without a formula stay on the host."""
-    known = work.work >= 0
-    times = analytic_times(Works.of(work.works), there)
-    columns = [column[work.work[known]] * work.share[known] for column in (times.time_ns, times.low_ns, times.high_ns)]
-    before_ns = graph.nodes.dur_ns[work.node[known]].astype(np.float64)
-    made.put(work.node[known], _class_codes(work, known), _Times(before_ns, *columns))
-    classed = graph.nodes.work_class[work.node] != WorkClass.OTHER
-    made.kept[work.node[~known & classed]] = True
-    return ["operators of a CPU run take the model's time on the accelerator, one after the other: no launch beside the device"]
-
-
-def _carry(graph: DependencyGraph, work: TaskWork, here: Accelerator, there: Accelerator, made: _Made) -> None:
-    before_ns = graph.nodes.dur_ns[work.node].astype(np.float64)
-    known = (work.work >= 0) & ~work.across
-    carried = carry_over_all(_columns(work, known), before_ns[known], here, there)
-    times = _Times(before_ns[known], carried.time_ns, carried.low_ns, carried.high_ns)
-    made.put(work.node[known], _class_codes(work, known), times)
-    kinds = np.array([CLASSES.index(kind) for kind in work.kind], np.int64)
-    for code in np.unique(kinds[~known & ~work.across]).tolist():
-        mine = ~known & ~work.across & (kinds == code)
-        if CLASSES[code] is OperatorClass.OTHER:
-            made.kept[work.node[mine]] = True
-        carried = carry_over_class(CLASSES[code], before_ns[mine], here, there)
-        made.put(work.node[mine], code, _Times(before_ns[mine], carried.time_ns, carried.low_ns, carried.high_ns))
+def _shaped(work: TaskWork) -> Mask:
+    """Tasks that the model knows by more than their class."""
+    return np.asarray((work.work >= 0) & ~work.across)
 
 
 def _columns(work: TaskWork, chosen: Mask) -> Works:
@@ -195,10 +325,6 @@ def _columns(work: TaskWork, chosen: Mask) -> Works:
     works = Works.of(work.works).take(work.work[chosen])
     share = work.share[chosen]
     return replace(works, flops=works.flops * share, bytes_moved=works.bytes_moved * share)
-
-
-def _class_codes(work: TaskWork, chosen: Mask) -> npt.NDArray[np.int64]:
-    return np.array([CLASSES.index(k) for k, c in zip(work.kind, chosen.tolist(), strict=True) if c], np.int64)
 
 
 def _move_copies(
@@ -210,7 +336,7 @@ def _move_copies(
     Raises:
         HardwareError: the bandwidth is unknown and matters.
     """
-    if not copies.size or source == target:
+    if not copies.size or _is_same_link(source, target):
         return []
     before_ns = graph.nodes.dur_ns[copies].astype(np.float64)
     rates = [_link_rate(platform) for platform in (source, target)]
@@ -233,63 +359,25 @@ def _move_copies(
     ]
 
 
+def _is_same_link(source: Platform, target: Platform) -> bool:
+    one, other = source.description, target.description
+    return one.name == other.name and one.host.link == other.host.link
+
+
 def _link_rate(platform: Platform) -> float | None:
     link = platform.description.host.link
     known = [float(fact.base) for fact in (() if link is None else (link.achievable, link.bandwidth)) if fact.base is not None]
     return known[0] if known else None
 
 
-def _others(graph: DependencyGraph, work: TaskWork, source: Site | None, target: Site, made: _Made) -> tuple[Floats, ...]:
-    """The factors with each other accelerator that the target's file holds possible."""
-    slots = target.platform.description.accelerator
-    if slots is None or slots.model.kind != "assumed" or target.platform.accelerator is None:
-        return ()
-    found = []
-    for name in slots.model.range or ():
-        if name == slots.model.value:
-            continue
-        other = replace(made, factor=made.factor.copy(), low=made.low.copy(), high=made.high.copy(), group=made.group.copy())
-        filled = Site(target.platform.with_accelerator(load_accelerator(name), "range"), target.host_speed)
-        _move_devices(graph, work, source, filled, other)
-        found.append(other.factor)
-    return tuple(found)
-
-
 # -- transfers -------------------------------------------------------------------------------------------------------------
 
 
-def _move_wires(graph: DependencyGraph, source: Site | None, target: Site, made: _Made) -> list[str]:
-    if not graph.collectives:
-        return []
-    ranks = 1 + max((r for c in graph.collectives for r in _members(graph, c)), default=0)
-    here = None if source is None or graph.host_carries_classes else _fabric(source.platform, ranks)
-    there = (
-        here
-        if here is not None and source is not None and source.platform == target.platform
-        else _fabric(target.platform, ranks)
-    )
-    assumed: list[str] = []
-    for c in graph.collectives:
-        nodes = np.array([n for n in c.transfers if graph.nodes.dur_ns[n] > 0], np.int64)
-        moved = _moved_wire(graph, c, nodes, here, there)
-        if moved is None:
-            made.kept[nodes] = True
-            continue
-        wire, low, high, unsure = moved
-        made.wires.append(wire)
-        assumed += unsure
-        ratio = wire.after_ns / wire.before_ns if wire.before_ns else 1.0
-        before_ns = graph.nodes.dur_ns[nodes].astype(np.float64)
-        times = _Times(before_ns, before_ns * ratio, before_ns * ratio * low, before_ns * ratio * high)
-        made.put(nodes, _SCALE_OUT if there.node[max(_members(graph, c))] != there.node[0] else _SCALE_UP, times)
-    return [_described(target.platform, key) for key in dict.fromkeys(assumed)]
-
-
-def _fabric(platform: Platform, ranks: int) -> Fabric:
+def _fabric(platform: Platform, ranks: int, alike: Sequence[Fabric]) -> Fabric:
     """A fabric with an endpoint for each rank: as many nodes as it takes."""
     slots = platform.description.accelerator
     each = int((slots.count.value if slots is not None else platform.description.host.sockets.value) or 1)
-    return fabric_of(platform, -(-ranks // each))
+    return fabric_of(platform, -(-ranks // each), alike=alike)
 
 
 def _members(graph: DependencyGraph, c: Collective) -> tuple[int, ...]:
@@ -297,29 +385,31 @@ def _members(graph: DependencyGraph, c: Collective) -> tuple[int, ...]:
     return tuple(sorted({*(graph.rank_numbers[r] or 0 for r in c.ranks), *c.absent}))
 
 
-def _moved_wire(
-    graph: DependencyGraph, c: Collective, nodes: npt.NDArray[np.int64], here: Fabric | None, there: Fabric
-) -> tuple[Wire, float, float, tuple[str, ...]] | None:
-    """The collective on the target, its bounds as multiples of its time, what it rests on; None where nothing models it."""
+def _transfer(graph: DependencyGraph, c: Collective, here: Fabric | None, there: Fabric) -> _Transfer:
+    """The collective on the target; without ``here`` the model's time of it, else the recorded one carried over."""
     members = _members(graph, c)
-    if c.name not in KINDS or len(members) < 2 or not nodes.size or (c.name == "send_recv" and len(members) != 2):
-        return None
-    kind: Kind = c.name
-    before_ns = int(graph.nodes.dur_ns[nodes].max() if c.transfer_ns is None else c.transfer_ns)
+    nodes = np.array([n for n in c.transfers if graph.nodes.dur_ns[n] > 0], np.int64)
     size = _size(c, len(members))
+    unknown = c.name not in KINDS or (size is None and here is None) or (c.name == "send_recv" and len(members) != 2)
+    if unknown or len(members) < 2 or not nodes.size:
+        return _Transfer(nodes, -1, _Times(*(np.zeros(0) for _ in range(4))), None, ())
+    kind: Kind = c.name  # type: ignore[assignment] # one of KINDS
+    recorded_ns = int(graph.nodes.dur_ns[nodes].max() if c.transfer_ns is None else c.transfer_ns)
     if here is None:
-        if size is None:
-            return None
-        time = collective_time(there, kind, size, members)
+        time = collective_time(there, kind, size or 0.0, members)
         bounds = (time.low_ns, time.time_ns, time.high_ns)
     else:
-        size = size if size is not None else _explaining(here, kind, members, before_ns)
-        carried = carry_over_collective(kind, size, members, before_ns, here, there)
+        size = size if size is not None else _explaining(here, kind, members, recorded_ns)
+        carried = carry_over_collective(kind, size, members, recorded_ns, here, there)
         time, bounds = carried.target, (carried.low_ns, carried.time_ns, carried.high_ns)
     low, after_ns, high = (max(b, 1) for b in bounds)
     latency = time.latency_ns / time.time_ns if time.time_ns else nan
-    wire = Wire(c.name, size, time.algorithm, time.bottleneck, latency, before_ns, after_ns)
-    return wire, low / after_ns, high / after_ns, _of_links(time)
+    wire = Wire(c.name, size, time.algorithm, time.bottleneck, latency, recorded_ns, after_ns)
+    ratio = after_ns / recorded_ns if recorded_ns else 1.0
+    before_ns = graph.nodes.dur_ns[nodes].astype(np.float64)
+    times = _Times(before_ns, *(before_ns * ratio * by for by in (1.0, low / after_ns, high / after_ns)))
+    group = _SCALE_OUT if there.node[max(members)] != there.node[0] else _SCALE_UP
+    return _Transfer(nodes, group, times, wire, _of_links(time))
 
 
 def _of_links(time: CollectiveTime) -> tuple[str, ...]:

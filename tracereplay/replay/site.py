@@ -59,37 +59,57 @@ def source_of(graph: DependencyGraph, name: str | None) -> Site | None:
     return Site(platform, 1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a job is to run, before settings; ``same_host``: its host is the one that was recorded."""
+
+    platform: Platform
+    same_host: bool
+
+    def under(self, settings: Iterable[Setting]) -> Site:
+        """The site under the settings.
+
+        Raises:
+            UsageError: settings that do not fit it.
+        """
+        chosen = tuple(settings)
+        speeds = [setting for setting in chosen if setting.name == HOST_SPEED]
+        if any(setting.ratio is None for setting in speeds):
+            raise UsageError(
+                f"--set {speeds[0].text}: the speed of hosts is known as a ratio only", hint="write host.speed=1.5x"
+            )
+        speed = prod(setting.ratio or 1.0 for setting in speeds) if speeds else None
+        return Site(adjusted(self.platform, chosen), 1.0 if speed is None and self.same_host else speed)
+
+
 def journey(source: Site | None, hardware: str | None, settings: Iterable[Setting]) -> Journey:
-    """From ``source`` to ``hardware`` (a platform, or an accelerator for the slots of where it ran; None: where it ran) under
-    the settings.
+    """From ``source`` to ``hardware`` (``goal_of``) under the settings.
 
     Raises:
         UsageError: no hardware at all, settings that do not fit it.
         HardwareError: no such hardware.
     """
-    chosen = tuple(settings)
-    speeds = [setting for setting in chosen if setting.name == HOST_SPEED]
-    if any(setting.ratio is None for setting in speeds):
-        raise UsageError(f"--set {speeds[0].text}: the speed of hosts is known as a ratio only", hint="write host.speed=1.5x")
-    speed = prod(setting.ratio or 1.0 for setting in speeds) if speeds else None
-    platform, same_host = _target(source, hardware)
-    target = adjusted(platform, chosen)
-    return Journey(source, Site(target, 1.0 if speed is None and same_host else speed))
+    return Journey(source, goal_of(source, hardware).under(settings))
 
 
-def _target(source: Site | None, hardware: str | None) -> tuple[Platform, bool]:
-    """The platform before settings, and whether its host is the one that was recorded."""
+def goal_of(source: Site | None, hardware: str | None) -> Goal:
+    """The goal that a name means: a platform, or an accelerator for the slots of where the job ran; None: where it ran.
+
+    Raises:
+        UsageError: no hardware at all.
+        HardwareError: no such hardware.
+    """
     if hardware is None:
         if source is None:
             raise UsageError("no hardware to change", hint="name it with --hardware or --from")
-        return source.platform, True
+        return Goal(source.platform, same_host=True)
     found = load(hardware)
     if isinstance(found, Accelerator):
         if source is None:
             raise UsageError(f"{found.name} is an accelerator without a platform", hint="name a platform with --hardware")
-        return source.platform.with_accelerator(found, "--hardware"), True
+        return Goal(source.platform.with_accelerator(found, "--hardware"), same_host=True)
     same = source is not None and source.platform.description.name == found.description.name
-    return found, same
+    return Goal(found, same)
 
 
 def recorded_accelerator(graph: DependencyGraph) -> str | None:

@@ -21,14 +21,15 @@ _DEVIATIONS = 1.6449
 def sampled(timing: Timing, move: Move, count: int = SAMPLES) -> Iterator[Timing]:
     """Timings in which every group of errors, and what stands in the slots, is drawn anew."""
     rng = np.random.default_rng(_SEED)
-    certain = move.group < 0
-    group = np.where(certain, 0, move.group)
+    unsure = np.flatnonzero((move.group >= 0) & ((move.low != 0) | (move.high != 0)))
+    group, low, high = move.group[unsure], -move.low[unsure] / _DEVIATIONS, move.high[unsure] / _DEVIATIONS
+    others = [other / move.factor for other in move.others]
     for _ in range(count):
-        drawn = rng.standard_normal(GROUPS)[group] / _DEVIATIONS
-        error = np.where(drawn > 0, drawn * move.high, -drawn * move.low)
-        factor = np.exp(np.where(certain, 0.0, error))
-        other = int(rng.integers(len(move.others) + 1))
+        drawn = rng.standard_normal(GROUPS)[group]
+        factor = np.ones(timing.dur_ns.size)
+        factor[unsure] = np.exp(drawn * np.where(drawn > 0, high, low))
+        other = int(rng.integers(len(others) + 1))
         if other:
-            factor *= move.others[other - 1] / move.factor
+            factor *= others[other - 1]
         dur_ns = np.rint(timing.dur_ns * factor).astype(np.int64)
         yield Timing(dur_ns, timing.lag_ns, timing.residue_ns, timing.release_ns)

@@ -11,6 +11,7 @@ from tracereplay.analyzers.attribution import Attribution
 from tracereplay.analyzers.causes import Causes, Link, Other
 from tracereplay.analyzers.overview import Overview
 from tracereplay.analyzers.prediction import Prediction
+from tracereplay.analyzers.sweep import Sweep
 from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
 from tracereplay.report.moved import MovedPage
@@ -60,6 +61,11 @@ def _hardware(page: MovedPage) -> dict[str, Any]:
     for wire in result["wires"]:
         wire["latency_share"] = None if math.isnan(wire["latency_share"]) else wire["latency_share"]
     return {"from": result.pop("source"), "to": result.pop("target"), **result}
+
+
+def sweep_result(sweep: Sweep) -> dict[str, Any]:
+    """``sweep``'s result."""
+    return dataclasses.asdict(sweep)
 
 
 def attribution_result(attribution: Attribution) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
 from tracereplay.analyzers.causes import Causes, Link
 from tracereplay.analyzers.overview import Overview, RankOverview
-from tracereplay.analyzers.prediction import Interval, Prediction
+from tracereplay.analyzers.prediction import Prediction
 from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
+from tracereplay.replay.outcome import Interval
 from tracereplay.report.moved import MovedPage, moved_lines
 from tracereplay.report.table import page as _page
 from tracereplay.report.table import table as _table

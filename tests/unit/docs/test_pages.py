@@ -16,7 +16,7 @@ import typer
 from tests.fakes.kineto import TraceFile
 from tests.fakes.measurements import host_rows, measurements
 from tests.fakes.measurements import write as write_measurements
-from tests.fakes.workloads import late_peer
+from tests.fakes.workloads import late_peer, waits_longer
 from tracereplay.cli.main import app, main
 
 ROOT = Path(__file__).parents[3]
@@ -118,7 +118,8 @@ def test_the_examples_of_the_graph_page_run(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "verb", ["info", "replay", "whatif", "attribute", "why", "graph", "convert", "collect dlrm", "synth dlrm", *HARDWARE]
+    "verb",
+    ["info", "replay", "whatif", "sweep", "attribute", "why", "graph", "convert", "collect dlrm", "synth dlrm", *HARDWARE],
 )
 def test_every_option_of_a_verb_is_documented(verb: str) -> None:
     documented = set(re.findall(r"`(--[a-z-]+)", CLI))
@@ -174,6 +175,15 @@ def test_the_documented_keys_of_why_are_those_printed(tmp_path: Path, capsys: py
     keys = printed_keys(capsys, "why", whole_job(tmp_path), "--rank", "1", "--event", "4")
 
     assert keys == documented_keys("why")
+
+
+def test_the_documented_keys_of_sweep_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for trace in waits_longer():
+        trace.write(tmp_path)
+
+    keys = printed_keys(capsys, "sweep", str(tmp_path), "--set", "host.speed=1x,2x", "--from", "dgx1-v100")
+
+    assert keys == documented_keys("sweep")
 
 
 def test_the_documented_keys_of_graph_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
