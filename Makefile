@@ -58,9 +58,11 @@ test-lowest: $(LOWEST_ENV)/.installed ## the tests on the lowest versions that p
 	$(LOWEST_ENV)/bin/python $(PYTEST) --junit-xml=build/lowest.xml
 	@$(LOWEST_ENV)/bin/python .ci/skipped.py build/lowest.xml
 
-accuracy: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## write docs/accuracy*.md: errors of replays, predictions and collectives on the corpus, HTA beside them
+accuracy: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## write docs/accuracy*.md: errors of replays, predictions, collectives, operators and experiments, beside those of others
 	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.accuracy --hta $(TRACEINSIGHT_ENV)/bin/python --output docs/accuracy.md
 	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.collectives > /dev/null
+	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.operators evaluate --output docs/accuracy-operators.md
+	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.experiments > /dev/null
 
 bench: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## reading, graph and replay beside HTA, sweeps, on the corpus where it is and on generated traces
 	$(TEST_ENV)/bin/python -m benchmarks.reader $(BENCH_TRACES)

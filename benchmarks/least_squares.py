@@ -1,7 +1,7 @@
 """Fitting few coefficients to many measurements: in, residuals as a function of them and a start; out, the best coefficients.
 
-Levenberg-Marquardt (Marquardt 1963) with a numerical Jacobian and Huber's weights, so that outliers count by their size, not its
-square.
+Levenberg-Marquardt (Marquardt 1963) with a numerical Jacobian and Huber's weights, so that outliers count by their size, not
+its square.
 """
 
 from collections.abc import Callable

@@ -35,13 +35,14 @@ CARDS = {
 }
 PEERS = ("neusight", "roofline", "habitat")
 
-_FP32 = 4
+_BF16_BYTES = 2
 _LAYER = re.compile(r"'[\w.]*\.(?:layer|h|layers)\.0'")
 _LINEAR = re.compile(r"query|key$|\.value|dense|_proj|fc\d|c_attn|c_fc|lm_head|decoder$|seq_rel")
 _NORM = re.compile(r"norm|ln_", re.IGNORECASE)
 # What only looks at a tensor, or asks the host: no kernel runs.
 _NO_KERNEL = re.compile(
-    r"size|getattr|^view$|permute|transpose|^dim$|built-in function (eq|getitem|floordiv)|^expand$|^detach|^split|finfo|torch\.float|dtype"
+    r"size|getattr|^view$|permute|transpose|^dim$|built-in function (eq|getitem|floordiv)|^expand$|^detach|^split|finfo|"
+    r"torch\.float|dtype"
 )
 
 
@@ -88,7 +89,7 @@ def products(corpus: Path) -> Products:
     """The products of ``ground_truth/aiconfigurator``."""
     table = pd.read_csv(next((corpus / "ground_truth" / "aiconfigurator").glob("gemm_bf16_*.csv.gz")))
     m, n, k = (table[name].to_numpy(np.float64) for name in "mnk")
-    works = _gemms(m, n, k, np.ones(len(table)), "bf16", 2)
+    works = _gemms(m, n, k)
     return Products(works, {name: table[column].to_numpy(np.float64) * 1e6 for column, name in MODULES.items()})
 
 
@@ -138,11 +139,11 @@ def peers(corpus: Path) -> dict[tuple[str, str], dict[str, float]]:
     return found
 
 
-def _gemms(m: Floats, n: Floats, k: Floats, batch: Floats, number: str, size: int) -> Works:
-    """Columns of products, as ``formulas.gemm`` counts them."""
+def _gemms(m: Floats, n: Floats, k: Floats) -> Works:
+    """Columns of products in bf16, as ``formulas.gemm`` counts them."""
     kind = np.full(len(m), CLASSES.index(OperatorClass.GEMM), np.int8)
-    moved = size * batch * (m * k + k * n + m * n)
-    return Works(kind, 2 * batch * m * n * k, moved, np.full(len(m), number), m, n, k, batch)
+    moved = _BF16_BYTES * (m * k + k * n + m * n)
+    return Works(kind, 2 * m * n * k, moved, np.full(len(m), "bf16"), m, n, k, np.ones(len(m)))
 
 
 def _operator(row: Any) -> Work:  # pandas makes the type of its rows

@@ -15,7 +15,7 @@ from benchmarks.operator_data import Model, Operators, Products
 from tracereplay.hardware.load import load_accelerator
 from tracereplay.hardware.operators.carry import carry_over_all
 from tracereplay.hardware.operators.fitted import Energy, Fitted, Matrix, Memory, Residuals, Single, Span
-from tracereplay.hardware.operators.model import Sheet, modelled_ns, padded_flops, sheet_of
+from tracereplay.hardware.operators.model import Sheet, modelled_ns, sheet_of, tiled_flops
 from tracereplay.hardware.operators.work import Floats, OperatorClass, Works
 from tracereplay.hardware.schema import Accelerator
 
@@ -81,12 +81,12 @@ def fit_cards(given: Measurements, cards: Sequence[str], start: Fitted) -> Fitte
     return fit_persistence(given.models, cards, found)
 
 
-def fit_matrix(products: Products, modules: Sequence[str], start: Fitted = START) -> Fitted:
+def fit_matrix(products: Products, modules: Sequence[str]) -> Fitted:
     """Floor and products on matrix units, from the bf16 products of ``modules``."""
 
     def made(x: Floats) -> Fitted:
         values = [float(value) for value in np.exp(x)]
-        return replace(start, floor_ns=values[0], matrix=Matrix(*values[1:]))
+        return replace(START, floor_ns=values[0], matrix=Matrix(*values[1:]))
 
     def off(x: Floats) -> Floats:
         fitted = made(x)
@@ -143,14 +143,14 @@ def fit_convolutions(operators: Operators, cards: Sequence[str], start: Fitted) 
     for card in cards:
         chosen = rows & (np.nan_to_num(operators.times[card]) > _LONG_NS)
         if chosen.any():
-            rate = padded_flops(operators.works.take(chosen)) / (operators.times[card][chosen] * 1e-9)
+            rate = tiled_flops(operators.works.take(chosen), sheet(card)) / (operators.times[card][chosen] * 1e-9)
             shares.append(float(np.median(rate)) / sheet(card).rate("fp32"))
     return replace(start, single=replace(start.single, conv=float(np.median(shares))))
 
 
 def fit_persistence(models: Sequence[Model], cards: Sequence[str], start: Fitted) -> Fitted:
-    """The share of a deviation that recurs: the one of eleven for which whole models are carried over best among the cards."""
-    candidates = [replace(start, persistence=share / 10) for share in range(11)]
+    """The share of a deviation that recurs: the one of six for which whole models are carried over best among the cards."""
+    candidates = [replace(start, persistence=share / 5) for share in range(6)]
     seen = [model for model in models if model.card in cards]
     errors = [float(np.mean([abs(pair.error) for pair in pairs(seen, cards, cards, one)])) for one in candidates]
     return candidates[int(np.argmin(errors))]

@@ -1,6 +1,6 @@
 """Operators carried over to accelerators that no fit has seen: in, measurements; out, errors, beside those of simpler rules.
 
-Whole models, by card: the coefficients come from the other six cards (and floor and matrix units from the H100 and the H200, which
+Whole models, by card: the coefficients come from the other six cards (floor and matrix units from the H100 and the H200, which
 are none of the seven). A prediction takes the times of a model's operators on one of the six, as shares of the model's own
 measured time there, and carries each over; their sum is held against the model's measured time on the seventh.
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.operator_fit import START, Measurements, Pair, accelerator, fit_cards, fit_matrix, pairs, sheet
+from benchmarks.operator_fit import Measurements, Pair, accelerator, fit_cards, fit_matrix, pairs, sheet
 from tracereplay.hardware.operators.carry import LEVEL, carry_over_all
 from tracereplay.hardware.operators.fitted import Fitted, Residuals, Span
 from tracereplay.hardware.operators.model import PRODUCTS, sustained
@@ -58,8 +58,8 @@ class HeldOutCard:
 
 @dataclass(frozen=True, slots=True)
 class HeldOutModule:
-    """Products carried over to a module that no coefficient has seen: the mean sizes of the errors of the prediction, of the ratio
-    of two rooflines, and of that ratio with a constant floor; logarithms of measured / predicted.
+    """Products carried over to a module that no coefficient has seen: the mean sizes of the errors of the prediction, of the
+    ratio of two rooflines, and of that ratio with a constant floor; logarithms of measured / predicted.
     """
 
     source: str
@@ -101,24 +101,26 @@ def reached(given: Measurements, card: str) -> tuple[float, float]:
     return float(np.median(peak)), float(np.median(memory))
 
 
-def held_out_modules(given: Measurements, of_cards: Fitted) -> list[HeldOutModule]:
-    """A100 to H100 and H100 to H200; ``of_cards`` has what the seven cards say, among which neither is."""
+def held_out_modules(given: Measurements, cards: Sequence[str]) -> list[HeldOutModule]:
+    """A100 to H100 and H100 to H200; the cards are none of them."""
     return [
-        _held_out_module(given, of_cards, A100, H100, (A100,)),
-        _held_out_module(given, of_cards, H100, H200, (A100, H100)),
+        _held_out_module(given, cards, A100, H100, (A100,)),
+        _held_out_module(given, cards, H100, H200, (A100, H100)),
     ]
 
 
-def _held_out_module(given: Measurements, of_cards: Fitted, source: str, target: str, seen: tuple[str, ...]) -> HeldOutModule:
+def _held_out_module(
+    given: Measurements, cards: Sequence[str], source: str, target: str, seen: tuple[str, ...]
+) -> HeldOutModule:
     products = given.products
-    fitted = fit_matrix(products, seen, of_cards)
+    fitted = fit_cards(given, cards, fit_matrix(products, seen))
     here, there = products.times[source], products.times[target]
     carried = carry_over_all(products.works, here, accelerator(source), accelerator(target), fitted).time_ns
     ratio = _roofline(given, target) / _roofline(given, source)
     fixed = np.minimum(here, _FLOOR_NS)
     with_floor = fixed + (here - fixed) * ratio
-    errors = [float(np.mean(np.abs(made / there - 1))) for made in (carried, here * ratio, with_floor)]
-    return HeldOutModule(source, target, seen, fitted, len(here), *errors, np.log(there / carried))
+    error, roofline, floor = (float(np.mean(np.abs(made / there - 1))) for made in (carried, here * ratio, with_floor))
+    return HeldOutModule(source, target, seen, fitted, len(here), error, roofline, floor, np.log(there / carried))
 
 
 def _roofline(given: Measurements, module: str) -> Floats:
@@ -143,7 +145,6 @@ def _span(apart: Floats) -> Span:
 
 def everything(given: Measurements, cards: Sequence[str]) -> tuple[Fitted, list[HeldOutCard], list[HeldOutModule]]:
     """The coefficients from all there is, with the known errors of those that were held out, and what was held out."""
-    of_cards = fit_cards(given, cards, fit_matrix(given.products, (H100, H200), START))
-    out_cards, out_modules = held_out_cards(given, cards), held_out_modules(given, of_cards)
-    whole = fit_matrix(given.products, (A100, H100, H200), of_cards)
+    out_cards, out_modules = held_out_cards(given, cards), held_out_modules(given, cards)
+    whole = fit_cards(given, cards, fit_matrix(given.products, (A100, H100, H200)))
     return replace(whole, residuals=known_errors(out_cards, out_modules)), out_cards, out_modules

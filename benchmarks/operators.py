@@ -1,7 +1,7 @@
 """``python -m benchmarks.operators``: the coefficients of operators on other hardware, and how well they carry over.
 
-``fit`` writes ``tracereplay/hardware/operators/fitted/operators.toml`` from the corpus. ``evaluate`` holds each accelerator out of
-every fit once and writes ``docs/accuracy-operators.md``. Both need ``ground_truth/`` of the corpus.
+``fit`` writes ``tracereplay/hardware/operators/fitted/operators.toml`` from the corpus. ``evaluate`` holds each accelerator
+out of every fit once and prints the page ``docs/accuracy-operators.md``. Both need ``ground_truth/`` of the corpus.
 """
 
 import argparse
@@ -15,14 +15,14 @@ from benchmarks.operator_fit import Measurements
 from benchmarks.operator_held_out import everything
 from benchmarks.operator_page import page, section
 from tracereplay.errors import TracereplayError, UsageError
-from tracereplay.hardware.operators.fitted import as_text
+from tracereplay.hardware.operators.fitted import as_text, parsed
 
 FITTED = ROOT / "tracereplay" / "hardware" / "operators" / "fitted" / "operators.toml"
 _BF16 = "bf16 products of ground_truth/aiconfigurator on A100, H100 and H200"
 _CARDS = "ground_truth/neusight on P4, P100, T4, V100, A100, MI100 and MI210"
 SOURCES = {
     "floor_ns": f"Fitted to: {_BF16}.",
-    "persistence": f"Best of 0, 0.1 ... 1 for whole models of {_CARDS}.",
+    "persistence": f"Best of 0, 0.2 ... 1 for whole models of {_CARDS}.",
     "matrix": f"Fitted to: {_BF16}.",
     "single": f"Whole models of {_CARDS}; conv: single convolutions there.",
     "energy": f"Whole models of {_CARDS}.",
@@ -45,8 +45,9 @@ def fitted_text(corpus: Path) -> str:
 
 
 def markdown(corpus: Path) -> str:
-    """The section on operators, measured now."""
-    return section(*everything(measurements(corpus), tuple(CARDS.values())), peers(corpus))
+    """The section on operators, measured now, with the coefficients as the file has them."""
+    found, cards, modules = everything(measurements(corpus), tuple(CARDS.values()))
+    return section(parsed(as_text(found, SOURCES), str(FITTED)), cards, modules, peers(corpus))
 
 
 def run(arguments: Sequence[str]) -> int:

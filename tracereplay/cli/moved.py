@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import bottleneck
+from tracereplay.errors import HardwareError
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.hardware.knobs import parse_setting
+from tracereplay.hardware.knobs import Setting, parse_setting
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.move import Move, move
-from tracereplay.replay.site import Journey, journey, source_of
+from tracereplay.replay.site import Journey, Site, journey, source_of
 from tracereplay.replay.steps import step_times, summarise
 from tracereplay.replay.whatif import Change, hardware_change, setting_change
 from tracereplay.report.moved import MovedPage
@@ -41,11 +42,18 @@ def hardware_question(
     moved = move(graph, way.source, way.target)
     label = way.target.name if hardware is not None else ", ".join(settings)
     words = [*([f"{way.target.name}"] if hardware is not None else []), *settings]
-    rests = {setting.text: [other for other in chosen if other is not setting] for setting in chosen}
-    without = {text: journey(source, hardware, rest) for text, rest in rests.items()}
-    unmoved = [t for t, other in without.items() if not (move(graph, other.source, other.target).factor != moved.factor).any()]
+    unmoved = [one.text for one in chosen if not _matters(graph, source, hardware, [o for o in chosen if o is not one], moved)]
     changes = [hardware_change(label, moved.factor)] if hardware is not None or chosen else []
     return HardwareQuestion(changes, words, tuple(unmoved), way, moved)
+
+
+def _matters(graph: DependencyGraph, source: Site | None, hardware: str | None, rest: list[Setting], together: Move) -> bool:
+    """Whether the answer differs without one setting, from the rest of them; it does where it cannot be given without."""
+    try:
+        way = journey(source, hardware, rest)
+        return bool((move(graph, way.source, way.target).factor != together.factor).any())
+    except HardwareError:
+        return True
 
 
 def moved_page(graph: DependencyGraph, question: HardwareQuestion, timing: Timing) -> MovedPage | None:

@@ -6,16 +6,17 @@ of it. A field by its own name moves alone. What a setting supplies is no longer
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
 
 from tracereplay.errors import UsageError
-from tracereplay.hardware.facts import Count, Fact, LinkRate, Measure, Name, Pairs
+from tracereplay.hardware.facts import Count, Fact, Flops, LinkRate, Measure, Name, Pairs
 from tracereplay.hardware.knobs import HOST_SPEED, Setting, unknown_knob
 from tracereplay.hardware.load import load_accelerator
 from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.quantity import parse_quantity
+from tracereplay.hardware.schema import Format, model_in
 
 # The fields that a knob moves. A new value is that of the first, and what it is of the old one holds for the others.
 _TOGETHER: dict[str, tuple[str, ...]] = {
@@ -33,7 +34,7 @@ _TOGETHER: dict[str, tuple[str, ...]] = {
     ),
 }
 _MODEL = "accelerator.model"
-_Change = Callable[[Fact], Fact]
+_Change = Callable[[Any], Fact]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -57,6 +58,8 @@ def _with(platform: Platform, setting: Setting) -> Platform:
     known = dict(platform.fields())
     patterns = _TOGETHER.get(setting.name, (setting.name,))
     keys = [key for pattern in patterns for key in known if _fits(key, pattern)]
+    if not keys and setting.value is not None:
+        return _supplied(platform, setting)
     if not keys:
         raise unknown_knob(setting.name)
     ratio = setting.ratio
@@ -73,6 +76,25 @@ def _with(platform: Platform, setting: Setting) -> Platform:
     return platform
 
 
+def _supplied(platform: Platform, setting: Setting) -> Platform:
+    """The platform with a value in a field that files may leave out."""
+    head, _, rest = setting.name.partition(".")
+    inside = head == "accelerator" and platform.accelerator is not None
+    section: Any = platform.accelerator if inside else platform.description
+    path = (rest if inside else setting.name).split(".")
+    for name in path[:-1]:
+        section = getattr(section, name, None)
+    *_, last = path
+    if isinstance(section, dict):
+        kind: Any = Flops if path[-2:-1] and last in get_args(Format) else None
+    else:
+        field = None if section is None else type(section).model_fields.get(last)
+        kind = None if field is None else model_in(field.annotation)
+    if kind is None or not issubclass(kind, Fact):
+        raise unknown_knob(setting.name)
+    return _changed(platform, setting.name, _to_value(setting, kind))
+
+
 def _is_unknown(fact: Fact) -> bool:
     return fact.kind == "unknown"
 
@@ -81,7 +103,7 @@ def _valued(platform: Platform, setting: Setting, keys: list[str]) -> Platform:
     """The platform with a new value in the field that a knob is named for."""
     if keys[0] != setting.name:
         raise UsageError(f"--set {setting.text}: one value for {len(keys)} fields", hint=f"name one, such as {keys[0]}")
-    return _changed(platform, keys[0], _to_value(setting))
+    return _changed(platform, keys[0], _to_value(setting, type(dict(platform.fields())[keys[0]])))
 
 
 def _ratio(old: Fact, new: Fact) -> float | None:
@@ -112,17 +134,17 @@ def _scaled(fact: Measure, number: int | float, ratio: float) -> int | float:
     return max(round(number * ratio), 1) if isinstance(fact, Count) else number * ratio
 
 
-def _to_value(setting: Setting) -> _Change:
-    def change(fact: Fact) -> Fact:
+def _to_value(setting: Setting, kind: type[Fact]) -> _Change:
+    def change(_old: Fact | None) -> Fact:
         text, source = setting.value or "", f"--set {setting.text}"
-        if isinstance(fact, Pairs):
+        if issubclass(kind, Pairs):
             raise UsageError(f"--set {setting.text}: wiring is no single value", hint="write a file that inherits the platform")
         try:
-            if isinstance(fact, Name):
-                return type(fact)(unit="name", kind="spec", value=text, source=source)
-            quantity = parse_quantity(text, fact.dimension)  # type: ignore[attr-defined] # what is no name is a measure
-            more = {"direction": "one-way"} if isinstance(fact, LinkRate) else {}
-            return type(fact)(unit=quantity.unit.sign, kind="spec", source=source, value=quantity.number, **more)  # type: ignore[call-arg]
+            if issubclass(kind, Name):
+                return kind(unit="name", kind="spec", value=text, source=source)
+            quantity = parse_quantity(text, kind.dimension)  # type: ignore[attr-defined] # what is no name is a measure
+            more = {"direction": "one-way"} if issubclass(kind, LinkRate) else {}
+            return kind(unit=quantity.unit.sign, kind="spec", source=source, value=quantity.number, **more)  # type: ignore[call-arg]
         except ValueError as error:
             raise UsageError(f"--set {setting.text}: {error}", hint="see `tracereplay hardware show`") from error
 
@@ -143,5 +165,5 @@ def _replaced(section: _Model, path: list[str], change: _Change) -> _Model:
     if not rest:
         return section.model_copy(update={name: change(value)})
     if isinstance(value, dict):
-        return section.model_copy(update={name: value | {rest[0]: change(value[rest[0]])}})
+        return section.model_copy(update={name: value | {rest[0]: change(value.get(rest[0]))}})
     return section.model_copy(update={name: _replaced(value, rest, change)})

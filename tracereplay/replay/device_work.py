@@ -6,10 +6,11 @@ class its work is shared out by their durations. A kernel of another class than 
 one under no such operator is known by its class alone.
 
 On a job of CPUs an operator's own time is its work, shared out over the pieces that its children leave of it. An operator that
-calls another one which does most of its work, or that would have done its work faster than any host can, is host time: a wrapper, a view.
+calls another one which does most of its work, or that would have done its work faster than any host can, is host time: a
+wrapper, a view.
 """
 
-import json
+import ast
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,7 +146,7 @@ class _Asked:
         if not isinstance(shapes, list) or not isinstance(types, list):
             return -1
         values = args.get("Concrete Inputs")
-        key = json.dumps([name, shapes, types, values])
+        key = repr((name, shapes, types, values))
         if key not in self._of_call:
             self._of_call[key] = self._worked_out(name, shapes, types, values)
         return self._of_call[key]
@@ -172,6 +173,6 @@ def _value(text: object) -> object:
     if not isinstance(text, str):
         return text
     try:
-        return json.loads(text.replace("True", "true").replace("False", "false")) if text else None
-    except ValueError:
+        return ast.literal_eval(text) if text else None
+    except (ValueError, SyntaxError):  # a name, such as that of a device
         return None

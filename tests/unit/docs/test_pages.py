@@ -115,7 +115,8 @@ def test_the_examples_of_the_graph_page_run(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "verb", ["info", "replay", "whatif", "sweep", "attribute", "why", "graph", "convert", "collect dlrm", *HARDWARE]
+    "verb",
+    ["info", "replay", "whatif", "sweep", "attribute", "why", "graph", "convert", "collect dlrm", "synth dlrm", *HARDWARE],
 )
 def test_every_option_of_a_verb_is_documented(verb: str) -> None:
     documented = set(re.findall(r"`(--[a-z-]+)", CLI))
@@ -196,6 +197,14 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
     keys |= printed_keys(capsys, "whatif", "sample_traces/dlrm_2rank", "--hardware", "zion")
 
     assert documented_keys("whatif") - keys == set()
+
+
+def test_the_documented_keys_of_synth_are_those_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = ("--preset", "kaggle", "--ranks", "2", "--batch", "64", "--hardware", "dgx-a100", "--placement", "host")
+
+    keys = printed_keys(capsys, "synth", "dlrm", *wanted)
+
+    assert keys == documented_keys("synth dlrm")
 
 
 def test_the_documented_keys_of_the_hardware_verbs_are_those_printed(

@@ -61,6 +61,15 @@ def test_another_accelerator_stands_in_the_slots_and_the_rest_of_the_platform_st
     assert dict(platform.fields())["fabric.scale_up.layout"].text() == "fully-connected"
 
 
+def test_a_value_supplies_a_field_that_a_file_leaves_out() -> None:
+    node = adjusted(load_platform("mi300x-node"), parse_setting("accelerator.compute_units=304"))
+
+    assert node.accelerator is not None
+    assert node.accelerator.compute_units is not None
+    assert node.accelerator.compute_units.value == 304
+    assert changed("accelerator.flops.int8=250TFLOP/s") == {"accelerator.flops.int8": 250_000_000_000_000}
+
+
 def test_how_many_there_are_is_whole() -> None:
     assert changed("accelerator.count=0.5x") == {"accelerator.count": 4}
 
@@ -76,6 +85,8 @@ def test_the_speed_of_the_host_is_no_field() -> None:
         ("fabric.scale_up.bandwidth=350", "has no unit"),
         ("fabric.scale_up.bandwidth=350GB", "measures bytes, not bytes a second"),
         ("accelerator.flops=20TFLOP/s", "one value for 3 fields; name one, such as accelerator.flops.fp32"),
+        ("accelerator.magic.wand=2GB", "no knob 'accelerator.magic.wand'"),
+        ("accelerator.flops.fp3=2TFLOP/s", "no knob 'accelerator.flops.fp3'"),
         ("accelerator.magic.wand=2x", "no knob 'accelerator.magic.wand'"),
         ("fabric.scale_up.layout=2x", "the field is no number"),
         ("fabric.scale_up.layout=knot", "fabric.scale_up.layout=knot"),

@@ -60,6 +60,7 @@ class Fabric:
     figures: Mapping[str, Figures] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     relay: bool = True
+    unknown: frozenset[str] = frozenset()
     paths: dict[tuple[int, int, int | None], list[list[str]]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -303,11 +304,13 @@ class Fabric:
 
     def _unknown(self, way: tuple[str, str]) -> HardwareError:
         level = self.graph.edges[way].get("level", "")
-        key = "host.link.uplink" if level == "host.link" and not set(way) & set(self.endpoints) else f"{level}.bandwidth"
+        uplink = level == "host.link" and not set(way) & set(self.endpoints)
+        names = ["uplink"] if uplink else ["bandwidth", "links", "link_bandwidth"]
+        key = next((f"{level}.{name}" for name in names if f"{level}.{name}" in self.unknown), f"{level}.{names[0]}")
         return HardwareError(
             f"{key} is unknown, and {'>'.join(way)} lies on the way",
             where=self.name,
-            hint="give it in a file that inherits this one",
+            hint=f"give it with --set {key}=..., or in a file that inherits this one",
         )
 
 
@@ -329,7 +332,8 @@ def fabric_of(  # noqa: PLR0913 - each says something of its own
     """
     graph = platform.topology(nodes, nodes_per_rack=nodes_per_rack, oversubscription=oversubscription)
     figures, assumed = _figures(platform)
-    made = Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay)
+    unknown = frozenset(key for key, fact in platform.fields() if fact.kind == "unknown")
+    made = Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay, unknown)
     like = next((other for other in alike if made.is_wired_like(other)), None)
     return made if like is None else replace(made, paths=like.paths)
 

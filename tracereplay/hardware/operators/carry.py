@@ -2,10 +2,10 @@
 
     time there = model there x (measured here / model here)^p
 
-On one architecture p is 1: the same kernel runs, and what sets it apart from the model it keeps. On another architecture other
-kernels are chosen, and only a part of the deviation recurs: p is the fitted persistence, weighted by the part of the model's time
-that is not the floor. An accelerator that is at least as fast in every figure that the work uses is never slower, and the floor
-is never undercut by more than the measurement did.
+On one architecture p is 1: the same kernel runs, and what sets it apart from the model it keeps. On another architecture
+other kernels are chosen, and only a part of the deviation recurs: p is the fitted persistence, weighted by the part of the
+model's time that is not the floor. An accelerator that is at least as fast in every figure that the work uses is never
+slower, and the floor is never undercut by more than the measurement did.
 
 Nothing is fitted to a pair of accelerators, and none has a constant of its own.
 """
@@ -71,7 +71,7 @@ def carry_over(
             f"calibrated roofline, {work.kind}",
         )
     there = "same data sheet" if _same_figures(sheet_of(source), sheet_of(target)) else how
-    return Carried(*(round(float(column[0])) for column in (times.time_ns, times.low_ns, times.high_ns)), there)
+    return _first(times, there)
 
 
 def carry_over_all(
@@ -114,10 +114,13 @@ def analytic_time(
     times = analytic_times(Works.of([work]), accelerator, coefficients)
     floor = coefficients.floor_ns
     by = (floor + (float(times.time_ns[0]) - floor) / scale) / float(times.time_ns[0])
-    columns = (times.time_ns, times.low_ns, times.high_ns)
-    return Carried(
-        *(round(float(column[0]) * by) for column in columns), f"calibrated roofline without a measurement, {work.kind}"
-    )
+    return _first(times, f"calibrated roofline without a measurement, {work.kind}", by)
+
+
+def _first(times: CarriedTimes, basis: str, by: float = 1.0) -> Carried:
+    """The first row, multiplied, in whole nanoseconds."""
+    time, low, high = (round(float(column[0]) * by) for column in (times.time_ns, times.low_ns, times.high_ns))
+    return Carried(time, low, high, basis)
 
 
 def analytic_times(works: Works, accelerator: Accelerator, fitted: Fitted | None = None) -> CarriedTimes:
@@ -169,7 +172,7 @@ def _figures(works: Works, sheet: Sheet, fitted: Fitted) -> Floats:
 def _compared(works: Works, here: Sheet, there: Sheet, fitted: Fitted) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Rows for which the target is at least as fast in every figure, and at most as fast."""
     source, target = _figures(works, here, fitted), _figures(works, there, fitted)
-    return (target >= source).all(axis=1), (target <= source).all(axis=1)
+    return np.all(target >= source, axis=1), np.all(target <= source, axis=1)
 
 
 def _known_errors(works: Works, here: Sheet, there: Sheet, fitted: Fitted) -> tuple[Floats, Floats]:

@@ -6,6 +6,7 @@ embedding; bytes count each operand once. Sizes of 0 give work of 0.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -27,14 +28,14 @@ def elements(shape: Shape) -> int:
     return prod(shape)
 
 
-def gemm(m: int, n: int, k: int, dtype: str, *, batch: int = 1, bias: bool = False) -> Work:
-    """``batch`` products of (m, k) with (k, n): 2 m n k flops each; reads both operands (and a bias of n), writes m n.
+def gemm(m: int, n: int, k: int, dtype: str, *, batch: int = 1) -> Work:
+    """``batch`` products of (m, k) with (k, n): 2 m n k flops each; reads both operands, writes m n.
 
     torch.utils.flop_counter ``mm_flop``, ``bmm_flop``, ``addmm_flop`` (which leaves the bias out of the flops, as here).
     """
     size = element_bytes(dtype)
-    read = batch * (m * k + k * n) + (n if bias else 0)
-    return Work(OperatorClass.GEMM, 2 * batch * m * n * k, size * read, size * batch * m * n, dtype, m, n, k, batch)
+    read = size * batch * (m * k + k * n)
+    return Work(OperatorClass.GEMM, 2 * batch * m * n * k, read, size * batch * m * n, dtype, m, n, k, batch)
 
 
 def mm(a: Shape, b: Shape, dtype: str) -> Work:
@@ -53,18 +54,19 @@ def addmm(bias: Shape, a: Shape, b: Shape, dtype: str) -> Work:
         UsageError: the inner sizes differ.
     """
     product = matmul(a, b, dtype)
-    added = element_bytes(dtype) * elements(bias)
-    return Work(product.kind, product.flops, product.bytes_read + added, product.bytes_written, dtype, *_sizes(product))
+    return replace(product, bytes_read=product.bytes_read + element_bytes(dtype) * elements(bias))
 
 
 def linear(x: Shape, weight: Shape, dtype: str, *, bias: bool = False) -> Work:
-    """``torch.nn.functional.linear``: (..., k) with a weight of (n, k); the leading sizes are rows. See ``gemm``.
+    """``torch.nn.functional.linear``: (..., k) with a weight of (n, k) and a bias of n; the leading sizes are rows. See
+    ``gemm``.
 
     Raises:
         UsageError: the inner sizes differ.
     """
     _same_inner(x[-1], weight[-1], x, weight)
-    return gemm(prod(x[:-1]), weight[0], x[-1], dtype, bias=bias)
+    product = gemm(prod(x[:-1]), weight[0], x[-1], dtype)
+    return replace(product, bytes_read=product.bytes_read + element_bytes(dtype) * weight[0]) if bias else product
 
 
 def matmul(a: Shape, b: Shape, dtype: str) -> Work:
@@ -123,72 +125,89 @@ def convolved(
     return (x[0], weight[0], *sizes)
 
 
-def convolution(x: Shape, weight: Shape, output: Shape, dtype: str, *, groups: int = 1) -> Work:
+def convolution(x: Shape, weight: Shape, output: Shape, dtype: str) -> Work:
     """A convolution as an implicit GEMM: rows are output positions, columns output channels of a group, inner size a group's
-    channels times the window (cuDNN, arXiv 1410.0759): 2 m n k flops a group (``conv_flop_count``).
+    channels times the window (cuDNN, arXiv 1410.0759): 2 m n k flops a group (``conv_flop_count``). There are as many groups as
+    the weight's channels go into the input's.
     """
-    size = element_bytes(dtype)
+    size, groups = element_bytes(dtype), x[1] // weight[1]
     m, n, k = output[0] * prod(output[2:]), output[1] // groups, prod(weight[1:])
     read = size * (elements(x) + elements(weight))
     return Work(OperatorClass.CONV, 2 * groups * m * n * k, read, size * elements(output), dtype, m, n, k, groups)
 
 
-def convolution_backward(
-    grad: Shape, x: Shape, weight: Shape, dtype: str, *, groups: int = 1, of_input: bool = True, of_weight: bool = True
-) -> Work:
-    """Backward of ``convolution``: one product of forward's size for each gradient wanted (``conv_backward_flop``); reads the
-    output's gradient and the other operand for each, writes the gradients.
+def convolution_backward(grad: Shape, x: Shape, weight: Shape, dtype: str, *, wanted: tuple[bool, bool] = (True, True)) -> Work:
+    """Backward of ``convolution``: one product of forward's size for each gradient ``wanted``, of input and of weight
+    (``conv_backward_flop``); reads the output's gradient and the other operand for each, writes the gradients.
     """
-    size, wanted = element_bytes(dtype), int(of_input) + int(of_weight)
-    one = convolution(x, weight, grad, dtype, groups=groups)
-    read = wanted * elements(grad) + of_input * elements(weight) + of_weight * elements(x)
+    size, of_input, of_weight = element_bytes(dtype), *map(int, wanted)
+    one, times = convolution(x, weight, grad, dtype), of_input + of_weight
+    read = times * elements(grad) + of_input * elements(weight) + of_weight * elements(x)
     written = of_input * elements(x) + of_weight * elements(weight)
-    return Work(
-        OperatorClass.CONV, wanted * one.flops, size * read, size * written, dtype, one.m, one.n, one.k, wanted * groups
-    )
+    return replace(one, flops=times * one.flops, bytes_read=size * read, bytes_written=size * written, batch=times * one.batch)
 
 
-def lookup(indices: int, dim: int, bags: int, dtype: str, *, index_dtype: str = "int64") -> Work:
-    """An embedding lookup that sums rows into bags (torch ``embedding_bag``, one table): reads a row an index in sectors of 32
-    bytes, the indices and an offset a bag, writes a row a bag; one addition an element read.
-
-    Pooling factor L = indices / bags: rows are B L D e bytes (TorchRec, Lin et al.); sectors as in Lin et al.
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A lookup in several embedding tables at once: indices and bags (samples x tables) over all tables, how many tables
+    there are, their widths summed, element types of rows and indices. Tables are taken as of one width and one share of the
+    indices.
     """
-    return table_batched_lookup(indices, bags, 1, dim, dtype, index_dtype=index_dtype)
+
+    indices: int
+    bags: int
+    tables: int
+    total_dim: int
+    dtype: str
+    index_dtype: str = "int64"
+
+    @property
+    def dim(self) -> float:
+        """The mean width of a table."""
+        return self.total_dim / max(self.tables, 1)
+
+    def row_bytes(self) -> int:
+        """Bytes that reading a row moves: its own, in whole sectors."""
+        return _sectors(self.dim * element_bytes(self.dtype))
+
+    def bag_bytes(self) -> int:
+        """Bytes of all bags' sums."""
+        return round(self.bags * self.dim * element_bytes(self.dtype))
 
 
-def table_batched_lookup(
-    indices: int, bags: int, tables: int, total_dim: int, dtype: str, *, index_dtype: str = "int64"
-) -> Work:
-    """FBGEMM's table-batched lookup: ``bags`` over all tables (samples x tables), ``total_dim`` the tables' widths summed; tables
-    are taken as of one width and one share of the indices. See ``lookup``.
+def lookup(indices: int, dim: int, bags: int, dtype: str) -> Work:
+    """A lookup in one table (torch ``embedding_bag``) with 64-bit indices. See ``table_batched_lookup``."""
+    return table_batched_lookup(Tables(indices, bags, 1, dim, dtype))
+
+
+def table_batched_lookup(wanted: Tables) -> Work:
+    """A lookup that sums rows into bags (FBGEMM's table-batched embedding): reads a row an index in sectors of 32 bytes, the
+    indices and an offset a bag, writes a row a bag; one addition an element read.
+
+    With a pooling factor of L = indices / bags rows are B L D e bytes (TorchRec, Lin et al.); sectors as in Lin et al.
     """
-    size, at = element_bytes(dtype), element_bytes(index_dtype)
-    dim = total_dim / max(tables, 1)
-    read = indices * (_row_bytes(dim, size) + at) + bags * at
-    return Work(OperatorClass.EMBEDDING, round(indices * dim), read, round(bags * dim * size), dtype)
+    at = element_bytes(wanted.index_dtype)
+    read = wanted.indices * (wanted.row_bytes() + at) + wanted.bags * at
+    return Work(OperatorClass.EMBEDDING, round(wanted.indices * wanted.dim), read, wanted.bag_bytes(), wanted.dtype)
 
 
-def table_batched_backward(
-    indices: int, bags: int, tables: int, total_dim: int, dtype: str, *, states: float = 0.0, index_dtype: str = "int64"
-) -> Work:
+def table_batched_backward(wanted: Tables, *, states: float = 0.0) -> Work:
     """Backward of a table-batched lookup with the optimizer fused in: reads a bag's gradient and, for each index, its row and
-    ``states`` rows of optimizer state, writes row and state back: 2x forward's rows with SGD (``states`` 0), 4x with Adagrad (1),
-    a little more than 2x with row-wise Adagrad (1 / dim) (FBGEMM ``split_embedding_backward_codegen``; Lin et al.: 2x weights).
-    Every index counts as a row of its own, though FBGEMM merges those that repeat.
+    ``states`` rows of optimizer state, writes row and state back. Rows move 2x forward's bytes with SGD (``states`` 0), 4x
+    with Adagrad (1), a little more than 2x with row-wise Adagrad (1 / width) (FBGEMM ``split_embedding_backward_codegen``;
+    Lin et al.: 2x weights). Every index counts as a row of its own, though FBGEMM merges those that repeat.
     """
-    size, at = element_bytes(dtype), element_bytes(index_dtype)
-    dim = total_dim / max(tables, 1)
-    rows = round(indices * _row_bytes(dim, size) * (1 + states))
-    read = round(bags * dim * size) + indices * at + rows
-    return Work(OperatorClass.EMBEDDING, round(indices * dim * (2 + 3 * states)), read, rows, dtype)
+    rows = round(wanted.indices * wanted.row_bytes() * (1 + states))
+    read = wanted.bag_bytes() + wanted.indices * element_bytes(wanted.index_dtype) + rows
+    flops = round(wanted.indices * wanted.dim * (2 + 3 * states))
+    return Work(OperatorClass.EMBEDDING, flops, read, rows, wanted.dtype)
 
 
 def embedding(table: Shape, indices: Shape, dtype: str, *, index_dtype: str = "int64") -> Work:
-    """``torch.embedding``: one row an index, copied out. See ``lookup``; it adds nothing up."""
-    found = lookup(elements(indices), table[-1], elements(indices), dtype, index_dtype=index_dtype)
-    offsets = elements(indices) * element_bytes(index_dtype)
-    return Work(OperatorClass.EMBEDDING, 0, found.bytes_read - offsets, found.bytes_written, dtype)
+    """``torch.embedding``: one row an index, read in whole sectors and copied out; nothing is added up."""
+    size, count = element_bytes(dtype), elements(indices)
+    read = count * (_sectors(table[-1] * size) + element_bytes(index_dtype))
+    return Work(OperatorClass.EMBEDDING, 0, read, count * table[-1] * size, dtype)
 
 
 def embedding_backward(grad: Shape, indices: Shape, dtype: str, *, index_dtype: str = "int64") -> Work:
@@ -196,7 +215,7 @@ def embedding_backward(grad: Shape, indices: Shape, dtype: str, *, index_dtype: 
     and written. Zeroing that gradient is another kernel.
     """
     size, at, count = element_bytes(dtype), element_bytes(index_dtype), elements(indices)
-    rows = count * _row_bytes(grad[-1], size)
+    rows = count * _sectors(grad[-1] * size)
     return Work(OperatorClass.EMBEDDING, elements(grad), size * elements(grad) + count * at + rows, rows, dtype)
 
 
@@ -221,15 +240,15 @@ def reduction(x: Shape, output: Shape, dtype: str) -> Work:
 
 
 def softmax(x: Shape, dtype: str) -> Work:
-    """Softmax: reads and writes the tensor once (the row stays on the chip); maximum, difference, exponential, sum, quotient are
-    5 operations an element (ATen ``softmax_warp_forward``).
+    """Softmax: reads and writes the tensor once (the row stays on the chip); maximum, difference, exponential, sum, quotient
+    are 5 operations an element (ATen ``softmax_warp_forward``).
     """
     size = element_bytes(dtype)
     return Work(OperatorClass.REDUCTION, 5 * elements(x), size * elements(x), size * elements(x), dtype)
 
 
 def normalisation(x: Shape, weight: Shape, dtype: str) -> Work:
-    """Layer, group or batch normalisation: reads the tensor, weight and bias, writes the tensor; mean, variance, scale and shift
+    """Layer, group or batch normalisation: reads the tensor, weight and bias, writes the tensor; mean, variance, scale, shift
     are 8 operations an element (ATen ``vectorized_layer_norm_kernel``, one pass).
     """
     size = element_bytes(dtype)
@@ -270,12 +289,8 @@ def memset(shape: Shape, dtype: str) -> Work:
     return Work(OperatorClass.MEMSET, 0, 0, element_bytes(dtype) * elements(shape), dtype)
 
 
-def _row_bytes(dim: float, size: int) -> int:
-    return -(-round(dim * size) // SECTOR_BYTES) * SECTOR_BYTES
-
-
-def _sizes(product: Work) -> tuple[int, int, int, int]:
-    return product.m, product.n, product.k, product.batch
+def _sectors(size: float) -> int:
+    return -(-round(size) // SECTOR_BYTES) * SECTOR_BYTES
 
 
 def _same_inner(left: int, right: int, a: Shape, b: Shape) -> None:

@@ -7,13 +7,14 @@ A roofline (Williams, Waterman, Patterson, CACM 52(4), 2009) with what its corne
 - *floor*: a kernel that does nothing takes it on every accelerator, it does not scale.
 - *tile*: the one tile that the last unit still works on when all others are done. It takes k steps at the rate of a single
   unit, peak / units: the wave effect. A long k is split over units, so beyond some k it grows no more.
-- *arithmetic*: flops of the product padded to whole tiles of 64 x 128, at the share of peak that large products reach.
+- *arithmetic*: flops of the product padded to whole tiles of 64 x 128, at the share of peak that large products reach; on
+  vector units whole waves count: of 2.4 waves the last takes as long as the others.
 - *memory*: bytes at the share of bandwidth that large operators reach.
 
 The root of squares stands between full overlap of arithmetic and memory (their maximum) and none (their sum).
 
 What vector units sustain is also bounded by power: a joule pays for so many flops at 16 nm, and for (16 nm / process)^exponent
-as many on another process. The lower of the two bounds holds, with a soft corner. Cards of 70 W show it, modules of 400 W do not.
+as many on another process. The lower of the two bounds holds, with a soft corner. Cards of 70 W show it.
 """
 
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ from tracereplay.hardware.schema import Accelerator
 # A thread block's tile, its short side along the product's short side: between the smallest and largest of cuBLAS and CUTLASS.
 TILE_SHORT: Final = 64
 TILE_LONG: Final = 128
+# What a vector unit works on at a time: two blocks of 128 x 128 (sgemm_128x128 of cuBLAS, two resident blocks).
+WAVE_SHORT: Final = 128
+WAVE_LONG: Final = 256
 # Sharpness of the corner between the arithmetic and the power bound.
 _CORNER: Final = 8
 _REFERENCE_NM: Final = 16.0
@@ -67,7 +71,9 @@ class Sheet:
         found = self.peak.get(number, self.peak.get(_STAND_IN.get(number, "")))
         if found is None:
             raise HardwareError(
-                f"its rate in {number} is unknown", where=f"{self.name}: flops.{number}", hint="give it in a file that inherits"
+                f"its rate in {number} is unknown",
+                where=f"{self.name}: flops.{number}",
+                hint=f"give it with --set accelerator.flops.{number}=...",
             )
         return found
 
@@ -88,7 +94,7 @@ class Sheet:
             raise HardwareError(
                 "how many compute units it has is unknown",
                 where=f"{self.name}: compute_units",
-                hint="give it in a file that inherits",
+                hint="give it with --set accelerator.compute_units=..., or in a file that inherits",
             )
         return self.rate(number) / self.units
 
@@ -96,7 +102,7 @@ class Sheet:
         """FLOP/s of vector units that the power pays for; infinite where power or process are unknown."""
         if self.power is None or self.process_nm is None:
             return float("inf")
-        gain = (_REFERENCE_NM / self.process_nm) ** fitted.energy.exponent
+        gain = float((_REFERENCE_NM / self.process_nm) ** fitted.energy.exponent)
         return fitted.energy.flops_per_joule * self.power * gain
 
 
@@ -157,7 +163,7 @@ def modelled_ns(works: Works, sheet: Sheet, fitted: Fitted) -> Floats:
         for kind in PRODUCTS:
             chosen = rows & works.is_kind(kind)
             if chosen.any():
-                arithmetic[chosen] = padded_flops(works)[chosen] / sustained(sheet, fitted, str(number), kind)
+                arithmetic[chosen] = tiled_flops(works, sheet)[chosen] / sustained(sheet, fitted, str(number), kind)
         matrix = sheet.on_matrix_units(str(number)) and number != "fp32"
         share[rows] = fitted.matrix.memory if matrix else fitted.memory.elementwise
         tiled = rows & (works.m > 0) & matrix
@@ -174,6 +180,18 @@ def padded_flops(works: Works) -> Floats:
     sides = (np.minimum(works.m, works.n), TILE_SHORT), (np.maximum(works.m, works.n), TILE_LONG)
     short, long = (np.ceil(size / tile) * tile for size, tile in sides)
     return np.where(works.m > 0, 2 * works.batch * short * long * works.k, works.flops)
+
+
+def tiled_flops(works: Works, sheet: Sheet) -> Floats:
+    """Padded flops, on vector units with the last wave counted whole; as padded where the number of units is unknown."""
+    flops = padded_flops(works)
+    if sheet.units is None:
+        return flops
+    short, long = np.minimum(works.m, works.n), np.maximum(works.m, works.n)
+    waves = works.batch * np.ceil(short / WAVE_SHORT) * np.ceil(long / WAVE_LONG) / sheet.units
+    vector = [number for number in sheet.peak if not sheet.on_matrix_units(number)]
+    counted = (waves > 1) & np.isin(works.format, vector)
+    return np.where(counted, flops * np.ceil(waves) / np.maximum(waves, 1.0), flops)
 
 
 def _tile_flops(k: Floats, fitted: Fitted) -> Floats:

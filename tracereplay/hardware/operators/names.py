@@ -1,9 +1,8 @@
 """Which formula an operator's name stands for: in, a call (name, input shapes, element types, scalar arguments, output shapes)
 as PyTorch records it; out, its ``Work``, or None where the name has no formula or the shapes do not suffice.
 
-One table, first match wins. Names are ATen's, FBGEMM's and torch.optim's. Wrappers (``aten::linear``, ``aten::conv2d``) have the
-formula of what they call: of a chain of calls the innermost that launches is the one to ask. A shape in a list of tensors is a
-tuple of shapes, as recorded.
+One table, first match wins. Names are ATen's and FBGEMM's. Wrappers (``aten::linear``, ``aten::conv2d``) have the formula of
+what they call: of a chain of calls the innermost that launches is the one to ask. A list of tensors has a tuple of shapes.
 """
 
 import re
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 from tracereplay.errors import UsageError
 from tracereplay.hardware.operators import formulas
-from tracereplay.hardware.operators.formulas import Shape
+from tracereplay.hardware.operators.formulas import Shape, Tables
 from tracereplay.hardware.operators.work import Work, element_bytes
 
 # A tensor's sizes, or a list of tensors: one level deeper.
@@ -73,17 +72,15 @@ def _flat(shapes: Iterable[Recorded]) -> Iterable[Shape]:
 
 
 def work_of(call: Call) -> Work | None:
-    """The work of a call; None where its name has no formula, or what it needs is not recorded.
-
-    Raises:
-        UsageError: the recorded shapes contradict each other.
+    """The work of a call; None where its name has no formula, or what that needs is not recorded or contradicts itself: such
+    work is not modelled, and the caller counts it.
     """
     formula = next((found for pattern, found in FORMULAS if pattern.fullmatch(call.name)), None)
     if formula is None:
         return None
     try:
         return formula(call)
-    except (IndexError, ZeroDivisionError):  # an input is missing: recorded without shapes
+    except (IndexError, ZeroDivisionError, StopIteration, UsageError):
         return None
 
 
@@ -119,30 +116,25 @@ def _attention_backward(call: Call) -> Work:
 
 
 def _convolution(call: Call) -> Work | None:
-    """Stride, padding and dilation stand behind the bias in ``aten::conv2d``, ``convolution``, ``_convolution``; cuDNN's own entry has
-    padding, stride, dilation behind the weight.
+    """Stride, padding and dilation stand behind the bias; in cuDNN's and MIOpen's own entries padding comes first, and
+    cuDNN's has no bias.
     """
     x, weight = call.shape(0), call.shape(1)
     if call.outputs:
-        output = tuple(call.outputs[0])
-    else:
-        own = call.name.startswith(("aten::cudnn", "aten::miopen"))
-        stride, padding, dilation = (call.value(i) for i in ((3, 2, 4) if own else (3, 4, 5)))
-        if call.name.startswith("aten::miopen"):
-            padding, stride, dilation = (call.value(i) for i in (3, 4, 5))
-        if not isinstance(stride, list | tuple):
-            return None
-        output = formulas.convolved(x, weight, stride, padding or (), dilation or ())
-    groups = x[1] // weight[1] if weight[1] else 1
-    return formulas.convolution(x, weight, output, call.dtype, groups=groups)
+        return formulas.convolution(x, weight, tuple(call.outputs[0]), call.dtype)
+    places = (3, 2, 4) if "cudnn" in call.name else (4, 3, 5) if "miopen" in call.name else (3, 4, 5)
+    stride, padding, dilation = (call.value(place) for place in places)
+    if not isinstance(stride, list | tuple):
+        return None
+    output = formulas.convolved(x, weight, stride, padding or (), dilation or ())
+    return formulas.convolution(x, weight, output, call.dtype)
 
 
 def _convolution_backward(call: Call) -> Work:
     grad, x, weight = (call.shape(i) for i in range(3))
-    wanted = call.value(10)
-    of_input, of_weight = (bool(wanted[0]), bool(wanted[1])) if isinstance(wanted, list | tuple) else (True, True)
-    groups = x[1] // weight[1] if weight[1] else 1
-    return formulas.convolution_backward(grad, x, weight, call.dtype, groups=groups, of_input=of_input, of_weight=of_weight)
+    mask = call.value(10)
+    wanted = (bool(mask[0]), bool(mask[1])) if isinstance(mask, list | tuple) else (True, True)
+    return formulas.convolution_backward(grad, x, weight, call.dtype, wanted=wanted)
 
 
 def _embedding(call: Call) -> Work:
@@ -156,7 +148,7 @@ def _embedding_backward(call: Call) -> Work:
 def _embedding_bag(call: Call) -> Work:
     weight, indices, offsets = (call.shape(i) for i in range(3))
     bags = offsets[0] - (1 if call.value(8) is True else 0)  # include_last_offset
-    return formulas.lookup(indices[0], weight[-1], bags, call.dtype, index_dtype=_index_type(call, 1))
+    return formulas.table_batched_lookup(Tables(indices[0], bags, 1, weight[-1], call.dtype, _index_type(call, 1)))
 
 
 def _index_type(call: Call, place: int) -> str:
@@ -176,7 +168,7 @@ def _table_batched(first: int) -> Formula:
         if width is None:
             return None
         indices, bags = call.shape(at - 1)[0], call.shape(at)[0] - 1
-        return formulas.table_batched_lookup(indices, bags, tables, width, call.dtype, index_dtype=_index_type(call, at - 1))
+        return formulas.table_batched_lookup(Tables(indices, bags, tables, width, call.dtype, _index_type(call, at - 1)))
 
     return formula
 
@@ -311,5 +303,5 @@ FORMULAS: Final = _rules(
     (r"aten::(fill_|zero_|ones_like|zeros_like|ones|zeros|full|new_zeros|new_empty_filled)", _memset),
     (rf"aten::({_UNARY})_?", _elementwise()),
     (rf"aten::({_BINARY})_?", _elementwise(2)),
-    (r"torch::distributed::reducer::mul_out", _elementwise()),
+    (r"torch::distributed::reducer::mul_out|aten::max_pool2d_with_indices_backward", _elementwise()),
 )

@@ -142,8 +142,8 @@ class Works:
 
     def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> "Works":
         """The chosen rows, in the order in which they are chosen."""
-        columns = (self.kind, self.flops, self.bytes_moved, self.format, self.m, self.n, self.k, self.batch)
-        return Works(*(column[rows] for column in columns))
+        m, n, k, batch = (column[rows] for column in (self.m, self.n, self.k, self.batch))
+        return Works(self.kind[rows], self.flops[rows], self.bytes_moved[rows], self.format[rows], m, n, k, batch)
 
     def is_kind(self, *kinds: OperatorClass) -> npt.NDArray[np.bool_]:
         """Which rows are of one of these classes."""
