@@ -51,7 +51,7 @@ _REDUCING = ("nvlink4", "nvlink5")
 class Fabric:
     """A topology with its library. ``name``: how messages call it; ``figures``: per level of links, whole peaks where it has
     none; ``assumed``: keys that are assumed or not measured; ``relay``: accelerators may pass on what others send;
-    ``paths``: those found so far, by endpoints and rail.
+    ``unknown``: keys without a value; ``paths``: those found so far, by endpoints and rail.
     """
 
     name: str
