@@ -12,6 +12,7 @@ SAMPLE = sample_traces/dlrm_2rank
 CORPUS = $(if $(TRACEREPLAY_CORPUS),$(TRACEREPLAY_CORPUS),../shared/corpus)
 BENCH_TRACES = $(CORPUS)/traces/resnet_2080ti/resnet_kineto.json.gz $(CORPUS)/traces/recsys_a100_vs_v100/control.json.gz
 GRAPH_TRACES = $(BENCH_TRACES) $(CORPUS)/traces/dlrm_v100x8 $(SAMPLE)
+SWEEP_TRACE = $(CORPUS)/traces/dlrm_v100x8
 PINS = constraints.txt constraints-hta.txt
 
 TEST_ENV = .venv-test
@@ -57,13 +58,16 @@ test-lowest: $(LOWEST_ENV)/.installed ## the tests on the lowest versions that p
 	$(LOWEST_ENV)/bin/python $(PYTEST) --junit-xml=build/lowest.xml
 	@$(LOWEST_ENV)/bin/python .ci/skipped.py build/lowest.xml
 
-accuracy: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## write docs/accuracy*.md: errors of replays, predictions and collectives on the corpus, HTA beside them
+accuracy: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## write docs/accuracy*.md: errors of replays, predictions, collectives, operators and experiments, beside those of others
 	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.accuracy --hta $(TRACEINSIGHT_ENV)/bin/python --output docs/accuracy.md
 	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.collectives > /dev/null
+	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.operators evaluate --output docs/accuracy-operators.md
+	TRACEREPLAY_REQUIRE_CORPUS=1 $(TEST_ENV)/bin/python -m benchmarks.experiments > /dev/null
 
-bench: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## reading, graph and replay beside HTA, on the corpus where it is and on generated traces
+bench: $(TEST_ENV)/.installed $(TRACEINSIGHT_ENV)/.installed ## reading, graph and replay beside HTA, sweeps, on the corpus where it is and on generated traces
 	$(TEST_ENV)/bin/python -m benchmarks.reader $(BENCH_TRACES)
 	$(TEST_ENV)/bin/python -m benchmarks.graph --hta $(TEST_ENV)/bin/python --hta $(TRACEINSIGHT_ENV)/bin/python $(GRAPH_TRACES)
+	$(TEST_ENV)/bin/python -m benchmarks.sweep $(SWEEP_TRACE)
 
 clean: ## remove the environments, build results and caches that these targets made
 	rm -rf $(TEST_ENV) $(DEMO_ENV) $(LOWEST_ENV) $(TRACEINSIGHT_ENV) build dist

@@ -4,31 +4,26 @@ Laws: a scenario without changes predicts the baseline. Where ranks are missing 
 holds what all ranks together would have given, unless the missing ones have collectives of their own.
 """
 
+from collections import Counter
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.replay.engine import recorded_timing, replay
+from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
+from tracereplay.replay.move import Move
+from tracereplay.replay.outcome import Interval, hull, outcome
 from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
+from tracereplay.replay.uncertainty import SAMPLES
 from tracereplay.replay.whatif import Change, Moved, Scenario, apply
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.job import listed
 
 # How the question is called where it is listed among others.
 IDEAL_STRAGGLERS = "ideal stragglers"
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Bounds of a prediction; ``level`` is None where they are bounds and not a confidence."""
-
-    low_ns: int
-    high_ns: int
-    level: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ class RankPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Unmodelled:
-    """Device work that no knob reaches because no class is known for it."""
+    """Device work that no knob or model reaches because nothing is known of it but its time."""
 
     work_ns: int
     share: float
@@ -89,39 +84,61 @@ class Prediction:
     equalised: Equalised | None
 
 
-def predict(graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True) -> Prediction:
+@dataclass(frozen=True, slots=True)
+class OtherHardware:
+    """What moving to other hardware does, the settings that made no difference, how many samples of its errors to draw."""
+
+    move: Move
+    unmoved: tuple[str, ...] = ()
+    samples: int = SAMPLES
+
+
+@dataclass(frozen=True, slots=True)
+class InFull:
+    """A prediction, and the timing and schedule that it is read from."""
+
+    prediction: Prediction
+    timing: Timing
+    schedule: Schedule
+
+
+def predict(
+    graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True, hardware: OtherHardware | None = None
+) -> Prediction:
     """The job under the changes, without ``stragglers`` with every rank at the median of its work first. A change to
     collectives that cannot be split, or to when ranks come to them, gives an interval instead of a number; the latter a number
     where it is the same however long the missing ranks are waited for.
+
+    ``hardware`` is what made the factors of a hardware change: the known errors of its models, sampled and replayed, give an
+    interval around the number.
     """
-    return predict_in_full(graph, changes, stragglers=stragglers)[0]
+    return predict_in_full(graph, changes, stragglers=stragglers, hardware=hardware).prediction
 
 
-def predict_in_full(graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True) -> tuple[Prediction, Schedule]:
-    """The same with the schedule under the changes; where the answer is an interval, that of one reading."""
+def predict_in_full(
+    graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True, hardware: OtherHardware | None = None
+) -> InFull:
+    """The same with the timing and the schedule under the changes; where the answer is an interval, those of one reading."""
     before = step_times(graph, replay(graph))
     baseline = summarise(graph, before)
     ideal = None if stragglers else without_stragglers(graph)
     scenario = apply(graph, changes, ideal.timing if ideal else None)
-    schedule = replay(graph, scenario.timing)
-    after = step_times(graph, schedule)
-    predicted = summarise(graph, after)
-    others = _other_steps(graph, scenario, after)
-    interval = _hull([predicted.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
-    known = interval is None
+    move = None if hardware is None else hardware.move
+    found = outcome(graph, scenario, move, SAMPLES if hardware is None else hardware.samples)
+    predicted, after, known = found.steps, found.after, found.known
     prediction = Prediction(
         baseline_ns=baseline.mean_ns,
         predicted_ns=predicted.mean_ns if known else None,
         speedup=baseline.mean_ns / predicted.mean_ns if known and predicted.mean_ns else None,
-        interval=interval,
+        interval=found.interval,
         steady_ns=predicted.steady_ns if known else None,
         baseline_steady_ns=baseline.steady_ns,
         steps=_steps(baseline, predicted, after, known),
-        ranks=_ranks(graph, before, [after, *others]),
+        ranks=_ranks(graph, before, [after, *found.others]),
         moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
-        unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved),
-        assumed=_assumed(graph, changes),
-        unmodelled=_unmodelled(graph, changes),
+        unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ())),
+        assumed=(*_assumed(graph, changes), *(move.assumed if move else ())),
+        unmodelled=_unmodelled(graph, changes, move),
         unsplit=scenario.unsplit_touched,
         unsplit_moved=scenario.unsplit_moved,
         unsplit_kept=scenario.unsplit_kept,
@@ -129,14 +146,7 @@ def predict_in_full(graph: DependencyGraph, changes: list[Change], *, stragglers
         unsure=_unsure(graph, scenario, ideal, sure=known),
         equalised=ideal.equalised if ideal else None,
     )
-    return prediction, schedule
-
-
-def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTime]) -> list[list[StepTime]]:
-    """The steps under the scenario's other readings; none where no collective is touched and all agree on every step."""
-    others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
-    alike = all([t.dur_ns for t in times] == [t.dur_ns for t in after] for times in others)
-    return [] if alike and not scenario.unsplit_touched else others
+    return InFull(prediction, scenario.timing, found.schedule)
 
 
 def notes(prediction: Prediction) -> list[str]:
@@ -149,7 +159,7 @@ def notes(prediction: Prediction) -> list[str]:
             "the answer is the mean of each step's longest rank, and which rank that is changes: a rank that enters a step "
             "earlier waits longer in it; the ranks' own mean steps move the other way"
         )
-    if prediction.interval is not None:
+    if prediction.interval is not None and prediction.predicted_ns is None:
         lines.append(f"{_why_interval(prediction)}; predicted_ns, speedup and steady_ns are null{_advice(prediction)}")
     return [*lines, *prediction.unsure]
 
@@ -257,7 +267,7 @@ def _ranks(graph: DependencyGraph, before: list[StepTime], readings: list[list[S
     rows = []
     for index, rank in enumerate(graph.rank_numbers):
         means = [_mean_step(times, index) for times in readings]
-        interval = _hull(means)
+        interval = hull(means)
         rows.append(RankPrediction(rank, _mean_step(before, index), means[0] if interval is None else None, interval))
     return tuple(rows)
 
@@ -267,24 +277,27 @@ def _mean_step(times: list[StepTime], index: int) -> int:
     return round(sum(own) / len(own))
 
 
-def _hull(readings_ns: list[int]) -> Interval | None:
-    """The extremes of several readings; None where there is only one."""
-    return Interval(min(readings_ns), max(readings_ns), None) if len(readings_ns) > 1 else None
-
-
 def _assumed(graph: DependencyGraph, changes: list[Change]) -> tuple[str, ...]:
     assumed = ["hardware knobs are plain ratios: no efficiency curve, no uncertainty"] if any(c.knob for c in changes) else []
     assumed += [w for w in graph.warnings if w.startswith("no host is recorded")]
     return tuple(assumed)
 
 
-def _unmodelled(graph: DependencyGraph, changes: list[Change]) -> Unmodelled:
+def _unmodelled(graph: DependencyGraph, changes: list[Change], move: Move | None) -> Unmodelled:
     nodes = graph.nodes
     device = np.isin(nodes.kind, (NodeKind.DEVICE, NodeKind.TRANSFER, NodeKind.UNSPLIT))
+    if graph.host_carries_classes and move is not None:
+        device |= (nodes.kind == NodeKind.HOST) & graph.is_operator
     total = int(nodes.dur_ns[device].sum())
-    if not any(c.knob and c.knob.side == "device" for c in changes):
+    if move is not None:
+        unknown = np.flatnonzero(device & move.kept)
+    elif any(c.knob and c.knob.side == "device" for c in changes):
+        unknown = np.flatnonzero(device & (nodes.work_class == WorkClass.OTHER))
+    else:
         return Unmodelled(0, 0.0, ())
-    unknown = np.flatnonzero(device & (nodes.work_class == WorkClass.OTHER))
     work_ns = int(nodes.dur_ns[unknown].sum())
-    names = sorted({graph.name_of(int(n)) for n in unknown})[:10]
+    by_name: Counter[str] = Counter()
+    for node in unknown.tolist():
+        by_name[graph.name_of(node)] += int(nodes.dur_ns[node])
+    names = [name for name, _ in by_name.most_common(10)]
     return Unmodelled(work_ns, work_ns / total if total else 0.0, tuple(names))

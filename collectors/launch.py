@@ -6,19 +6,19 @@ import socket
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tracereplay.collectors.describe import describe
 from tracereplay.collectors.host import share_cores
 from tracereplay.collectors.job import DlrmJob
 from tracereplay.collectors.order import WorkerOrder, trace_name, write_order
-from tracereplay.collectors.processes import follow, running
+from tracereplay.collectors.processes import follow, running, torch_version
 from tracereplay.collectors.protocol import Kind, Message
 from tracereplay.errors import CollectError
 from tracereplay.manifest import FILE_NAME, Manifest, write_manifest
 from tracereplay.signals import terminate_as_exit
 
+_WORKER = "tracereplay.collectors.worker"
 _OWN_TRACE = re.compile(r"rank\d+\.json\.gz")
 _ANY_TRACE = re.compile(r".*\.json(\.gz|\.zst|\.zip)?")
 
@@ -51,7 +51,7 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
         CollectError: torch is missing, the folder is taken or cannot be written, or a rank died. Traces of ranks that
             had finished stay; no process of the run does.
     """
-    torch_version = _torch_version()
+    installed = torch_version("recording a DLRM")
     _prepare(request.folder, force=request.force)
     job = request.job
     host = request.host_name or socket.gethostname()
@@ -71,11 +71,11 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
         )
         order_file = Path(scratch) / "order.json"
         write_order(order, order_file)
-        with running(order_file, job.ranks) as workers:
-            messages = follow(workers, on_message)
+        with running(_WORKER, order_file, job.ranks) as workers:
+            messages = follow(workers, on_message, "traces already written are whole")
             warnings = tuple(f"rank {worker.rank}: {line}" for worker in workers for line in worker.tail)
     pids = {message.rank: message.pid for message in messages if message.kind is Kind.READY}
-    manifest = describe(order, pids, torch_version)
+    manifest = describe(order, pids, installed)
     write_manifest(manifest, request.folder / FILE_NAME)
     return Recording(
         folder=request.folder,
@@ -84,14 +84,6 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
         steps=tuple(row for row in messages if row.step is not None and row.step >= job.warmup_steps),
         warnings=warnings,
     )
-
-
-def _torch_version() -> str:
-    """The installed torch, found without importing it: the launcher itself never needs it."""
-    try:
-        return version("torch")
-    except PackageNotFoundError as error:
-        raise CollectError("recording a DLRM needs torch", hint="pip install 'tracereplay[collect]'") from error
 
 
 def _prepare(folder: Path, *, force: bool) -> None:

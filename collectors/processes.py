@@ -1,4 +1,4 @@
-"""The worker processes of one recording: in, an order file; out, their messages in order of arrival, or a CollectError.
+"""The worker processes of one run: in, an order file; out, their messages in order of arrival, or a CollectError.
 
 Only processes started here are ever signalled, each through its own handle.
 """
@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO
 
@@ -42,24 +43,36 @@ class Worker:
     stderr_reader: threading.Thread
 
 
+def torch_version(purpose: str) -> str:
+    """The installed torch, found without importing it: a launcher itself never needs it.
+
+    Raises:
+        CollectError: there is none; ``purpose`` begins the message.
+    """
+    try:
+        return version("torch")
+    except PackageNotFoundError as error:
+        raise CollectError(f"{purpose} needs torch", hint="pip install 'tracereplay[collect]'") from error
+
+
 @contextmanager
-def running(order_file: Path, ranks: int) -> Iterator[tuple[Worker, ...]]:
-    """Worker processes for all ranks; none of them is left when the block ends, however it ends."""
+def running(program: str, order_file: Path, ranks: int) -> Iterator[tuple[Worker, ...]]:
+    """Processes for all ranks, each ``python -m program ORDER RANK``; none is left when the block ends, however it ends."""
     inbox: queue.SimpleQueue[tuple[int, Message | None]] = queue.SimpleQueue()
     workers: list[Worker] = []
     try:
         for rank in range(ranks):
-            workers.append(_start(order_file, rank, inbox))
+            workers.append(_start(program, order_file, rank, inbox))
         yield tuple(workers)
     finally:
         _stop(workers)
 
 
-def follow(workers: tuple[Worker, ...], on_message: Callable[[Message], None]) -> list[Message]:
-    """Pass on what the workers say until all of them have ended well.
+def follow(workers: tuple[Worker, ...], on_message: Callable[[Message], None], left: str) -> list[Message]:
+    """Pass on what the workers say until all of them have ended well; ``left`` says what a failed run leaves behind.
 
     Raises:
-        CollectError: a rank failed or ended before its trace was written; the message names the first one.
+        CollectError: a rank failed or ended before it was done; the message names the first one.
     """
     messages: list[Message] = []
     open_ranks = {worker.rank for worker in workers}
@@ -67,19 +80,19 @@ def follow(workers: tuple[Worker, ...], on_message: Callable[[Message], None]) -
         rank, message = workers[0].inbox.get()
         if message is None:
             if _ended_badly(workers[rank], messages):
-                raise _death_of(_first_to_go(workers, rank))
+                raise _death_of(_first_to_go(workers, rank), left)
             open_ranks.discard(rank)
         elif message.kind is Kind.FAILED:
-            raise _death_of(_first_to_go(workers, rank))
+            raise _death_of(_first_to_go(workers, rank), left)
         else:
             messages.append(message)
             on_message(message)
     return messages
 
 
-def _start(order_file: Path, rank: int, inbox: "queue.SimpleQueue[tuple[int, Message | None]]") -> Worker:
+def _start(program: str, order_file: Path, rank: int, inbox: "queue.SimpleQueue[tuple[int, Message | None]]") -> Worker:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tracereplay.collectors.worker", str(order_file), str(rank)],
+        [sys.executable, "-m", program, str(order_file), str(rank)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -116,8 +129,8 @@ def _read_stderr(stream: IO[str], tail: deque[str]) -> None:
 
 
 def _ended_badly(worker: Worker, messages: list[Message]) -> bool:
-    traced = any(row.rank == worker.rank and row.kind is Kind.TRACED for row in messages)
-    if worker.process.wait() != 0 or not traced:
+    done = any(row.rank == worker.rank and row.kind is Kind.DONE for row in messages)
+    if worker.process.wait() != 0 or not done:
         return True
     worker.stderr_reader.join()
     return False
@@ -136,7 +149,7 @@ def _first_to_go(workers: tuple[Worker, ...], told: int) -> Worker:
     return workers[told]
 
 
-def _death_of(worker: Worker) -> CollectError:
+def _death_of(worker: Worker, left: str) -> CollectError:
     """The error that names ``worker``, how it ended and what it said last."""
     try:
         code = worker.process.wait(_GRACE_S)
@@ -147,7 +160,7 @@ def _death_of(worker: Worker) -> CollectError:
     last_words = " | ".join(list(worker.tail)[-_TAIL_IN_MESSAGE:]) or "it wrote nothing to stderr"
     return CollectError(
         f"rank {worker.rank} (pid {worker.process.pid}) {how}: {last_words}",
-        hint="the other ranks were ended; traces already written are whole",
+        hint=f"the other ranks were ended; {left}",
     )
 
 

@@ -7,17 +7,19 @@ from typing import Self
 
 
 class Kind(StrEnum):
-    """The four things a worker says, in this order; FAILED may come at any time and is the last."""
+    """The four things a worker says, in this order; DONE when its result is on disk, FAILED at any time and as the last."""
 
     READY = "ready"
     STEP = "step"
-    TRACED = "traced"
+    DONE = "done"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One line of a worker. ``step`` and what follows are set on STEP only; step numbers are the profiler's."""
+    """One line of a worker. ``step`` and what follows are set on STEP only: of a recording the profiler's step, its time and
+    its loss, of a calibration ``what`` is measured next.
+    """
 
     kind: Kind
     rank: int
@@ -25,6 +27,7 @@ class Message:
     step: int | None = None
     wall_ns: int | None = None
     loss: float | None = None
+    what: str | None = None
 
     def to_line(self) -> str:
         """The message as a line, with its end."""

@@ -15,7 +15,14 @@ from tests.fakes.kineto import TraceFile
 from tracereplay.cli.load import note
 from tracereplay.cli.main import main
 
-VERBS = (["info"], ["replay"], ["whatif", "--scale", "host=0.5x"], ["attribute"], ["why", "--name", "aten::*"])
+VERBS = (
+    ["info"],
+    ["replay"],
+    ["whatif", "--scale", "host=0.5x"],
+    ["sweep", "--set", "host.speed=1x,2x"],
+    ["attribute"],
+    ["why", "--name", "aten::*"],
+)
 
 
 def one_line(captured: Any) -> str:
@@ -79,6 +86,28 @@ def test_unreadable_input_is_one_line_that_names_it_and_code_3(
         ["whatif", "SAMPLE", "--set", "bogus.bandwidth=2x"],
         ["whatif", "SAMPLE", "--set", "host.speed=0x"],
         ["whatif", "SAMPLE", "--set", "host.speed=3GB/s"],
+        ["whatif", "SAMPLE", "--set", "host.link.uplink=3GB/s"],
+        ["whatif", "SAMPLE", "--hardware", "bogus"],
+        ["whatif", "SAMPLE", "--hardware", "h100-sxm"],
+        ["whatif", "SAMPLE", "--hardware", "zion", "--set", "bogus.bandwidth=2x"],
+        ["whatif", "SAMPLE", "--hardware", "zion", "--set", "accelerator.hbm.bandwidth=2"],
+        ["whatif", "SAMPLE", "--hardware", "zion", "--from", "bogus"],
+        ["sweep", "SAMPLE"],
+        ["sweep", "SAMPLE", "--set", "host.speed=2x"],
+        ["sweep", "SAMPLE", "--set", "host.speed=1x:2x"],
+        ["sweep", "SAMPLE", "--set", "host.speed=1x:100x:101", "--set", "host.memory.bandwidth=1x:10x:10"],
+        [
+            "sweep",
+            "SAMPLE",
+            "--set",
+            "host.speed=1x,2x",
+            "--set",
+            "fabric.*.bandwidth=1x,2x",
+            "--set",
+            "accelerator.flops=1x,2x",
+        ],
+        ["sweep", "SAMPLE", "--set", "host.link.bandwidth=16GB/s,32GB/s"],
+        ["sweep", "SAMPLE", "--set", "host.speed=1x,2x", "--chart", "/no/such/folder/x.svg"],
         ["why", "SAMPLE"],
         ["why", "SAMPLE", "--event", "5"],
         ["why", "SAMPLE", "--event", "5", "--name", "aten::mm"],

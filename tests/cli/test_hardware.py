@@ -94,7 +94,7 @@ def test_a_file_is_shown_like_a_name(tmp_path: Path, capsys: pytest.CaptureFixtu
     status = main(["hardware", "show", write(tmp_path, "mine.toml", child("zion"))])
 
     assert status == 0
-    assert capsys.readouterr().out.startswith("mine: Mine\n49 fields, 27 assumed, 7 unknown\n")
+    assert capsys.readouterr().out.startswith("mine: Mine\n53 fields, 27 assumed, 7 unknown\n")
 
 
 def test_output_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +115,7 @@ def test_output_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ["show"],
         ["validate"],
         ["validate", "zionn"],
-        ["calibrate"],
+        ["measure"],
     ],
     ids=" ".join,
 )
@@ -179,7 +179,7 @@ def test_validate_lists_faults_as_json_too(tmp_path: Path, capsys: pytest.Captur
 
     zion, mine = printed(capsys)["result"]["files"]
     assert status == 3
-    assert (zion["valid"], zion["known"], zion["faults"]) == (True, {"fields": 49, "assumed": 27, "unknown": 7}, [])
+    assert (zion["valid"], zion["known"], zion["faults"]) == (True, {"fields": 53, "assumed": 27, "unknown": 7}, [])
     assert (mine["valid"], mine["known"]) == (False, None)
     what = "is no table; write { value, unit, kind, source }"
     assert mine["faults"] == [{"file": wrong, "key": "host.sockets", "what": what}]

@@ -3,15 +3,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 pytest.importorskip("torch")
 
+from tests.collect.processes import still_running_after
 from tracereplay.collectors.job import DlrmConfig, DlrmJob
 from tracereplay.collectors.launch import CollectRequest, collect_dlrm
 from tracereplay.collectors.protocol import Kind, Message
@@ -44,20 +43,6 @@ def tell(message):
 
 collect_dlrm(CollectRequest(DlrmJob.from_json(json.loads(sys.argv[1])), Path(sys.argv[2])), tell)
 """
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
-def still_running_after(pids: list[int], patience_s: float) -> list[int]:
-    deadline = time.monotonic() + patience_s
-    while any(is_running(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return [pid for pid in pids if is_running(pid)]
 
 
 def test_a_run_leaves_one_trace_for_each_rank_and_a_manifest(tmp_path: Path) -> None:

@@ -22,6 +22,21 @@ def late_peer(*, enters: int = 0) -> tuple[TraceFile, TraceFile]:
     return first.call(SYNC, 150, 2), second.call(SYNC, 80, 45).call(SYNC, 150, 2)
 
 
+def waits_longer() -> tuple[TraceFile, TraceFile]:
+    """Rank 1 has a kernel of 125 µs in step 1, for which rank 0 waits in the all-reduce of step 2.
+
+    rank 0   |step 1: op a ....... 100|step 2: launch 110 |sync 130 .................. 225|  230
+                                              |120 all-reduce: waits 50, transfers 50 . 220|
+    rank 1   |step 1: launch 10|sync 15 ........... 147| 150|launch 160|sync 175 ..... 225|  230
+                 |20 kernel .................... 145|           |170 all-reduce: 50 .... 220|
+    """
+    first = TraceFile(0, 2).step(1, 0, 100).op("a", 0, 100).step(2, 100, 130)
+    first.call(LAUNCH, 110, 5, 1).kernel(ALL_REDUCE, 120, 100, 7, 1).call(SYNC, 130, 95)
+    second = TraceFile(1, 2).step(1, 0, 150).call(LAUNCH, 10, 5, 2).kernel("gemm", 20, 125, 7, 2).call(SYNC, 15, 132)
+    second.step(2, 150, 80).call(LAUNCH, 160, 5, 1).kernel(ALL_REDUCE, 170, 50, 7, 1).call(SYNC, 175, 50)
+    return first, second
+
+
 def late_kernel() -> TraceFile:
     """A step of 1,300 µs with five launches on five streams: the last kernel starts 1,000 µs later than the others would."""
     trace = TraceFile(0, 1).step(1, 0, 1300)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import graph
+from benchmarks import graph, sweep
 from benchmarks.generate import generate
+from tests.fakes.workloads import late_peer
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +45,16 @@ def test_an_environment_without_hta_is_named_and_the_next_one_tried(
 
     assert graph.hta(trace, [missing]) is None
     assert f"  {missing}: not measured ([Errno 2] No such file or directory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("what", ["read", "build", "grid"])
+def test_a_measurement_of_sweeps_gives_a_median_within_its_spread(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "SWEEPS", {"grid": ("host.speed=1x,2x", "fabric.scale_up.bandwidth=1x,2x")})
+    for one in late_peer():
+        one.write(tmp_path)
+
+    row = sweep.run_one(what, tmp_path, "dgx1-v100")
+
+    assert 0 < row["low"] <= row["seconds"] <= row["high"]

@@ -7,18 +7,20 @@ from typing import Annotated
 import typer
 
 from tracereplay import __version__
-from tracereplay.cli import attribute, collect, convert, graph, hardware, info, replay, whatif, why
+from tracereplay.cli import attribute, collect, convert, graph, hardware, info, replay, sweep, synth, whatif, why
 from tracereplay.errors import ExitCode, TracereplayError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 app.command()(info.info)
 app.command()(replay.replay)
 app.command()(whatif.whatif)
+app.command()(sweep.sweep)
 app.command()(attribute.attribute)
 app.command()(why.why)
 app.command()(graph.graph)
 app.command()(convert.convert)
 app.add_typer(hardware.app, name="hardware")
+app.add_typer(synth.app, name="synth")
 app.add_typer(collect.app, name="collect")
 
 # typer carries its own copy of click and does not export the root of its errors; BadParameter derives from it.

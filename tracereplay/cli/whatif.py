@@ -32,7 +32,17 @@ Scales = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="KNOB=RATIOx changes the hardware, such as 'fabric.*.bandwidth=2x'. May be repeated."),
+    typer.Option(
+        "--set",
+        help="KNOB=VALUE changes the hardware: a ratio such as 'fabric.*.bandwidth=2x' or, with --from or --hardware, a value "
+        "with its unit. May be repeated.",
+    ),
+]
+Hardware = Annotated[
+    str | None, typer.Option("--hardware", help="Move the job to this platform or accelerator: a catalogue name or a file.")
+]
+From = Annotated[
+    str | None, typer.Option("--from", help="The platform that the job ran on, where traces and manifest do not say.")
 ]
 Ideal = Annotated[
     str | None,
@@ -48,6 +58,8 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     paths: Paths,
     scale: Scales = None,
     set_: Settings = None,
+    hardware: Hardware = None,
+    from_: From = None,
     ideal: Ideal = None,
     trace_out: TraceOut = None,
     ranks: Ranks = None,
@@ -62,29 +74,34 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     debug: Debug = False,  # noqa: ARG001 - read by main.run
 ) -> None:
     """Re-time the job under changes, and say what the step would take."""
-    if not scale and not set_ and ideal is None:
-        raise UsageError("nothing to change", hint="give --scale SELECTOR=FACTORx, --set KNOB=RATIOx or --ideal stragglers")
+    if not (scale or set_ or hardware) and ideal is None:
+        raise UsageError(
+            "nothing to change", hint="give --scale SELECTOR=FACTORx, --set KNOB=VALUE, --hardware NAME or --ideal stragglers"
+        )
     if ideal is not None and ideal not in _IDEALS:
         raise UsageError(f"--ideal {ideal!r}: no such ideal", hint=f"ideals are {', '.join(_IDEALS)}")
-    from tracereplay.analyzers.prediction import notes, predict_in_full  # noqa: PLC0415 - heavy imports only when a verb runs
+    from tracereplay.analyzers.prediction import OtherHardware, notes, predict_in_full  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
-    from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
-    from tracereplay.replay.whatif import parse_scale, setting_change  # noqa: PLC0415
+    from tracereplay.cli.moved import hardware_question, moved_page  # noqa: PLC0415
+    from tracereplay.replay.whatif import parse_scale  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
     changes = [parse_scale(one) for one in scale or []]
-    changes += [setting_change(setting) for one in set_ or [] for setting in parse_setting(one)]
     wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
     job, graph = load_graph(wanted)
-    prediction, schedule = predict_in_full(graph, changes, stragglers=ideal is None)
+    question = hardware_question(graph, hardware, from_, set_ or [])
+    other = None if question.move is None else OtherHardware(question.move, question.unmoved)
+    full = predict_in_full(graph, [*changes, *question.changes], stragglers=ideal is None, hardware=other)
+    prediction = full.prediction
     warnings = [*graph.warnings, *notes(prediction)]
-    if trace_out is not None and prediction.interval is not None:
+    if trace_out is not None and prediction.predicted_ns is None:
         raise UsageError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
     if trace_out is not None:
-        warnings += write_traces(graph, schedule, trace_out, wanted)
+        warnings += write_traces(graph, full.schedule, trace_out, wanted)
+    page = moved_page(graph, question, full.timing)
     if as_json:
-        write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction)), output)
+        write(jsonout.envelope("whatif", job.files, warnings, jsonout.prediction_result(prediction, page)), output)
     else:
-        question = [*([f"ideal {ideal}"] if ideal else []), *(scale or []), *(set_ or [])]
-        write(text.prediction_text(prediction, ", ".join(question)), output)
+        asked = [*([f"ideal {ideal}"] if ideal else []), *(scale or []), *question.words]
+        write(text.prediction_text(prediction, ", ".join(asked), page), output)
         note(warnings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tracereplay.errors import HardwareError
 from tracereplay.hardware.facts import LinkRate, Measure, Name
 from tracereplay.hardware.schema import Accelerator, Description, Interconnect, PlatformFile, Port, ScaleUp
-from tracereplay.hardware.technology import is_known, misreading, rate_of_link, rate_of_port
+from tracereplay.hardware.technology import LOOPBACK, is_known, misreading, rate_of_link, rate_of_port
 
 # An achievable rate may exceed the nominal one by rounding and clocks, by no more.
 _ROUNDING = 1.1
@@ -75,6 +75,9 @@ def _accelerator(a: Accelerator) -> Iterator[Found]:
 def _platform(p: PlatformFile) -> Iterator[Found]:
     yield from _too_many(p)
     yield from _achievable("host.memory.achievable", p.host.memory.bandwidth, p.host.memory.achievable)
+    for number, flops in p.host.achievable_flops.items():
+        if number in p.host.flops:
+            yield from _achievable(f"host.achievable_flops.{number}", p.host.flops[number], flops)
     if p.host.interconnect is not None:
         yield from _link("host.interconnect", p.host.interconnect.technology, p.host.interconnect.bandwidth)
         yield from _sockets(p.host.interconnect, p.host.sockets.value)
@@ -91,8 +94,13 @@ def _platform(p: PlatformFile) -> Iterator[Found]:
         yield "fabric.scale_out.attached_to", "there is no accelerator; write 'socket'"
     if p.fabric.front_end is not None:
         yield from _link("fabric.front_end", p.fabric.front_end.technology, p.fabric.front_end.bandwidth)
-    if p.accelerator is None and (p.host.link is not None or p.fabric.scale_up is not None):
+    if p.accelerator is None and (p.host.link is not None or not _is_loopback(p.fabric.scale_up)):
         yield "accelerator", "is missing, but host.link or fabric.scale_up describes its links"
+
+
+def _is_loopback(up: ScaleUp | None) -> bool:
+    """Whether no accelerator is needed for it: there is no fabric, or it joins processes."""
+    return up is None or up.technology.value == LOOPBACK
 
 
 def _too_many(p: PlatformFile) -> Iterator[Found]:

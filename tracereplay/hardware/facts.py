@@ -120,6 +120,12 @@ class Latency(Measure):
     dimension = Dimension.TIME
 
 
+class Length(Measure):
+    """A length: the feature size that a process is named after."""
+
+    dimension = Dimension.LENGTH
+
+
 class Count(Measure):
     """How many: a whole number."""
 

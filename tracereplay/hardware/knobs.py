@@ -1,7 +1,8 @@
-"""Hardware knobs as plain ratios: in, knob names and ratios; out, which classes of work a knob divides.
+"""Hardware knobs: in, ``KNOB=VALUE`` of the command line; out, settings, and what a knob as a plain ratio divides.
 
-These are the first-order bounds of a roofline (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009): work that is
-bound by a resource takes 1/k of its time on k times that resource. Nothing else scales, and no uncertainty is known.
+Where it is known what a job ran on, a setting changes the description of that hardware and the models re-time the work
+(``hardware/settings.py``). Where it is not, a knob is a plain ratio, the first-order bound of a roofline (Williams, Waterman,
+Patterson: Roofline, CACM 52(4), 2009): work that is bound by a resource takes 1/k of its time on k times that resource.
 """
 
 import fnmatch
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from tracereplay.errors import UsageError
 
 _RATIO = re.compile(r"^(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x$")
+_FIELD = re.compile(r"[a-z0-9_*]+(\.[a-z0-9_*]+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Knob:
 
 _MEMORY_BOUND = ("embedding", "elementwise", "reduction", "copy", "memset")
 _COMPUTE_BOUND = ("gemm", "attention", "conv")
+HOST_SPEED = "host.speed"
 
 KNOBS = (
     Knob("accelerator.hbm.bandwidth", "device", _MEMORY_BOUND),
@@ -40,34 +43,57 @@ KNOBS = (
     Knob("fabric.scale_out.latency", "fabric", modelled=False),
     Knob("host.memory.bandwidth", "host", _MEMORY_BOUND),
     Knob("host.link.bandwidth", "fabric", modelled=False),
-    Knob("host.speed", "host", whole_host=True),
+    Knob(HOST_SPEED, "host", whole_host=True),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A knob with the ratio of its new value to its old one."""
+    """A knob, or a field of a hardware file, by name, with the ratio of its new value to its old one, or with a new value (a
+    number and its unit, or a word). ``knob`` is None for a field that is no knob.
+    """
 
-    knob: Knob
-    ratio: float
+    name: str
+    ratio: float | None
+    value: str | None = None
+    knob: Knob | None = None
+
+    @property
+    def text(self) -> str:
+        """As it is written on the command line."""
+        return f"{self.name}={self.value if self.ratio is None else f'{self.ratio:g}x'}"
 
 
 def parse_setting(text: str) -> list[Setting]:
-    """The settings of ``KNOB=RATIOx``; ``*`` stands for one level of the knob's name.
+    """The settings of ``KNOB=VALUE``: a ratio such as ``2x``, or a value with its unit; ``*`` stands for one level of the
+    knob's name. Any field of a hardware file may stand for a knob.
 
     Raises:
-        UsageError: an unknown knob, or a value that is no positive ratio.
+        UsageError: an unknown knob, no value, or a ratio that is not positive.
     """
     name, separator, value = text.partition("=")
     match = _RATIO.match(value)
-    if not separator or match is None or not float(match.group(1)) > 0:
-        raise UsageError(f"--set {text!r} is not KNOB=RATIOx", hint="write a positive ratio such as host.speed=2x")
-    knobs = [knob for knob in KNOBS if _same_levels(knob.name, name)]
-    if not knobs:
+    ratio = None if match is None else float(match.group(1))
+    if not separator or not value.strip() or (ratio is not None and not ratio > 0):
+        raise UsageError(
+            f"--set {text!r} is not KNOB=VALUE", hint="write a positive ratio such as host.speed=2x, or a value with its unit"
+        )
+    knobs = [knob for knob in KNOBS if same_levels(knob.name, name)]
+    if not knobs and not _FIELD.fullmatch(name):
         raise UsageError(f"--set: no knob {name!r}", hint=f"knobs are {', '.join(k.name for k in KNOBS)}")
-    return [Setting(knob, float(match.group(1))) for knob in knobs]
+    given = None if ratio is not None else value.strip()
+    return [Setting(knob.name, ratio, given, knob) for knob in knobs] or [Setting(name, ratio, given)]
 
 
-def _same_levels(name: str, pattern: str) -> bool:
+def unknown_knob(name: str) -> UsageError:
+    """What to say of a name that is neither a knob nor a field."""
+    return UsageError(
+        f"--set: no knob {name!r}",
+        hint=f"knobs are {', '.join(k.name for k in KNOBS)}; `tracereplay hardware show NAME` lists a platform's fields",
+    )
+
+
+def same_levels(name: str, pattern: str) -> bool:
+    """True where a pattern fits a name level by level."""
     levels, wanted = name.split("."), pattern.split(".")
     return len(levels) == len(wanted) and all(fnmatch.fnmatchcase(a, b) for a, b in zip(levels, wanted, strict=True))

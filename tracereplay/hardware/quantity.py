@@ -1,7 +1,7 @@
 """Numbers with units: in, ``3.35`` and ``TB/s`` or ``"3.35 TB/s"``; out, the number in the base unit of its dimension.
 
 Case counts: ``B`` is a byte and ``b`` a bit, ``GB`` is 10^9 bytes and ``GiB`` 2^30. Base units: bytes, bytes a second, FLOP a
-second, watt, hertz, nanosecond, and 1 for counts.
+second, watt, hertz, nanosecond, nanometre, and 1 for counts.
 """
 
 import math
@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -25,6 +26,7 @@ class Dimension(StrEnum):
     POWER = "watts"
     FREQUENCY = "hertz"
     TIME = "nanoseconds"
+    LENGTH = "nanometres"
     COUNT = "a count"
 
 
@@ -48,8 +50,14 @@ class Quantity:
     @property
     def base(self) -> int | float:
         """The number in base units: an int where it is whole, so that bytes are counted exactly."""
-        exact = Fraction(repr(self.number)) * self.unit.factor
-        return exact.numerator if exact.denominator == 1 else float(exact)
+        return _in_base(self.number, self.unit.factor)
+
+
+@lru_cache(maxsize=4096)
+def _in_base(number: int | float, factor: Fraction) -> int | float:
+    """Remembered: a platform's few numbers are asked for again for every collective and operator."""
+    exact = Fraction(repr(number)) * factor
+    return exact.numerator if exact.denominator == 1 else float(exact)
 
 
 def _units() -> list[Unit]:
@@ -60,7 +68,8 @@ def _units() -> list[Unit]:
     power = [Unit("W", Dimension.POWER, Fraction(1)), Unit("kW", Dimension.POWER, Fraction(1000))]
     clocks = [Unit(f"{p}Hz", Dimension.FREQUENCY, Fraction(n)) for p, n in _DECIMAL.items() if p not in {"T", "P"}]
     times = [Unit(sign, Dimension.TIME, Fraction(n)) for sign, n in _TIMES.items()]
-    return [*sizes, *rates, *bits, *flops, *power, *clocks, *times, Unit("1", Dimension.COUNT, Fraction(1))]
+    others = [Unit("nm", Dimension.LENGTH, Fraction(1)), Unit("1", Dimension.COUNT, Fraction(1))]
+    return [*sizes, *rates, *bits, *flops, *power, *clocks, *times, *others]
 
 
 UNITS = {unit.sign: unit for unit in _units()}

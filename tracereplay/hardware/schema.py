@@ -17,6 +17,7 @@ from tracereplay.hardware.facts import (
     Flops,
     Latency,
     Layout,
+    Length,
     LinkRate,
     MemoryRate,
     Name,
@@ -84,10 +85,17 @@ class Description(Section):
 
 
 class Accelerator(Description):
-    """One accelerator. A format of numbers that ``flops`` leaves out is one for which the data sheet has no figure."""
+    """One accelerator. A format of numbers that ``flops`` leaves out is one for which the data sheet has no figure;
+    ``vector_flops`` has those formats that matrix units run faster than the vector units do, where that does not show by
+    itself. ``architecture``: accelerators of one architecture run the same kernels. ``compute_units``: SMs, CUs.
+    """
 
     type: Literal["accelerator"]
+    architecture: Name | None = None
+    compute_units: Count | None = None
+    process: Length | None = None
     flops: dict[Format, Flops]
+    vector_flops: dict[Format, Flops] = {}
     achievable_flops: dict[Format, Flops] = {}
     hbm: Memory
     l2: Cache
@@ -134,7 +142,10 @@ class Storage(Section):
 
 
 class Host(Section):
-    """The host: sockets with their memories. ``cores`` are those of one socket."""
+    """The host: sockets with their memories. ``cores`` are those of one socket. ``flops`` are those of all sockets together, as
+    is ``lookup``, the bytes a second of pooled embedding lookups at random rows of tables that no cache holds; ``overhead`` is
+    the host's time for one operator that has nothing to compute.
+    """
 
     processor: Name
     sockets: Count
@@ -143,11 +154,16 @@ class Host(Section):
     interconnect: Interconnect | None = None
     link: HostLink | None = None
     ssd: Storage | None = None
+    flops: dict[Format, Flops] = {}
+    achievable_flops: dict[Format, Flops] = {}
+    lookup: MemoryRate | None = None
+    overhead: Latency | None = None
 
 
 class ScaleUp(Port):
-    """The fabric between the accelerators of one node; ``pairs`` says which are wired where the layout does not, ``domain`` how
-    many accelerators it joins where it reaches beyond the node.
+    """The fabric between the accelerators of one node, or with technology ``loopback`` between the ranks on a host without any;
+    ``pairs`` says which are wired where the layout does not, ``domain`` how many accelerators it joins where it reaches beyond
+    the node.
     """
 
     layout: Layout

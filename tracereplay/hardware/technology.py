@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 
 GB = 10**9
+# What joins ranks on one host that has no accelerators: its own memory, through the kernel. It has no nominal rate.
+LOOPBACK = "loopback"
 
 # One link, GB/s one way: lowest and highest. Sources: stas00/ml-engineering@744d01e1 network/README.md for NVLink 2 to 4 and
 # the xGMI of MI300X, Big Basin's OCP slides for NVLink 1. The ports of an OAM slot carry the links of whatever is plugged in.

@@ -114,7 +114,9 @@ def _number(name: str) -> int:
 def _known(key: str, count: Count, where: str) -> int:
     if count.value is None:
         raise HardwareError(
-            f"{key} is unknown", where=where, hint="a topology needs it: give it in a file that inherits this one"
+            f"{key} is unknown",
+            where=where,
+            hint=f"a topology needs it: give it with --set {key}=..., or in a file that inherits this one",
         )
     return int(count.value)
 

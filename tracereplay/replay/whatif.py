@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tracereplay.errors import UsageError
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.hardware.knobs import Knob, Setting
+from tracereplay.hardware.knobs import Knob, Setting, unknown_knob
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.trace.classify import CLASS_NAMES, COLLECTIVE_NAMES, WorkClass
 from tracereplay.trace.times import Int64s
@@ -32,7 +32,9 @@ _KINDS = ("kernel", "op", "class", "collective")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: what it is called, what it selects, by what it multiplies, on which rank, in which step."""
+    """One change: what it is called, what it selects, by what it multiplies, on which rank, in which step; ``factors``
+    instead, one a node, where a model of hardware gives them.
+    """
 
     label: str
     kind: str
@@ -41,6 +43,7 @@ class Change:
     rank: int | None = None
     knob: Knob | None = None
     step: int | None = None
+    factors: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class Scenario:
 class _Factors:
     node: npt.NDArray[np.float64]
     lag: npt.NDArray[np.float64]
+    modelled: Mask
     unmoved: list[str] = field(default_factory=list)
 
 
@@ -98,8 +102,24 @@ def parse_scale(text: str) -> Change:
 
 
 def setting_change(setting: Setting) -> Change:
-    """The change that a hardware knob makes: what it divides takes 1/ratio of its time."""
-    return Change(setting.knob.name, "knob", setting.knob.name, 1 / setting.ratio, knob=setting.knob)
+    """The change that a hardware knob makes as a plain ratio: what it divides takes 1/ratio of its time.
+
+    Raises:
+        UsageError: a value, or a field that is no knob.
+    """
+    if setting.knob is None:
+        raise unknown_knob(setting.name)
+    if setting.ratio is None:
+        raise UsageError(
+            f"--set {setting.text}: what the job ran on is not known, and so only ratios of knobs are",
+            hint="add --from NAME, or write a ratio such as host.speed=2x",
+        )
+    return Change(setting.name, "knob", setting.name, 1 / setting.ratio, knob=setting.knob)
+
+
+def hardware_change(label: str, factors: npt.NDArray[np.float64]) -> Change:
+    """The change that other hardware makes: each node's time times a factor of its own."""
+    return Change(label, "hardware", "", 1.0, factors=factors)
 
 
 def apply(graph: DependencyGraph, changes: list[Change], base: Timing | None = None) -> Scenario:
@@ -111,7 +131,7 @@ def apply(graph: DependencyGraph, changes: list[Change], base: Timing | None = N
     """
     recorded = recorded_timing(graph)
     base = base or recorded
-    factors = _Factors(np.ones(len(graph)), np.ones(len(graph.edges)))
+    factors = _Factors(np.ones(len(graph)), np.ones(len(graph.edges)), np.zeros(len(graph), np.bool_))
     with np.errstate(over="ignore", invalid="ignore"):  # too much for a float is refused below
         for change in changes:
             _multiply(graph, change, factors)
@@ -226,6 +246,12 @@ def _check_selector(text: str, kind: str, pattern: str) -> None:
 
 def _multiply(graph: DependencyGraph, change: Change, factors: _Factors) -> None:
     """Multiply the factors of what one change selects; note a change that selects nothing that takes time."""
+    if change.factors is not None:
+        factors.modelled[change.factors != 1] = True
+        if not factors.modelled.any():
+            factors.unmoved.append(change.label)
+        factors.node[:] *= change.factors
+        return
     if change.kind == "launch":
         chosen = (graph.edges.kind == EdgeKind.LAUNCH) & _in_scope(graph, change)[graph.edges.dst]
         if not (graph.edges.lag_ns[chosen] != 0).any():
@@ -338,9 +364,10 @@ def _moved(graph: DependencyGraph, base: Timing, after: Timing, factors: _Factor
         mine = (nodes.work_class == work) & ~_is_wire(graph) & (((recorded.dur_ns > 0) & scaled) | equalised)
         if mine.any():
             before_ns, after_ns = int(recorded.dur_ns[mine].sum()), int(after.dur_ns[mine].sum())
-            basis = [name for name, how in (("median", equalised), ("ratio", scaled)) if (how & mine).any()]
+            reasons = (("median", equalised), ("model", factors.modelled), ("ratio", scaled & ~factors.modelled))
+            basis = [name for name, how in reasons if (how & mine).any()]
             moved[work.name.lower()] = Moved(int(np.count_nonzero(mine)), before_ns, after_ns, ", ".join(basis))
-    moved |= _moved_collectives(graph, recorded, after, scaled)
+    moved |= _moved_collectives(graph, recorded, after, scaled, "model" if factors.modelled.any() else "ratio")
     changed = (factors.lag != 1) & (base.lag_ns != 0)
     if changed.any():
         moved["launch"] = Moved(
@@ -349,7 +376,7 @@ def _moved(graph: DependencyGraph, base: Timing, after: Timing, factors: _Factor
     return moved
 
 
-def _moved_collectives(graph: DependencyGraph, before: Timing, after: Timing, touched: Mask) -> dict[str, Moved]:
+def _moved_collectives(graph: DependencyGraph, before: Timing, after: Timing, touched: Mask, basis: str) -> dict[str, Moved]:
     rows: dict[str, list[tuple[int, int]]] = {}
     for c in graph.collectives:
         mine = [n for n in c.transfers if touched[n]]
@@ -358,4 +385,4 @@ def _moved_collectives(graph: DependencyGraph, before: Timing, after: Timing, to
         key = c.name if c.transfer_ns is not None else "collective_unsplit"
         pair = (max(int(before.dur_ns[n]) for n in mine), max(int(after.dur_ns[n]) for n in mine))
         rows.setdefault(key, []).append(pair)
-    return {k: Moved(len(v), sum(a for a, _ in v), sum(b for _, b in v), "ratio") for k, v in sorted(rows.items())}
+    return {k: Moved(len(v), sum(a for a, _ in v), sum(b for _, b in v), basis) for k, v in sorted(rows.items())}

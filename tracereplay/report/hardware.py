@@ -5,8 +5,11 @@ import textwrap
 from collections import Counter
 from typing import Any
 
+from tracereplay.errors import HardwareError
 from tracereplay.hardware.facts import Fact, LinkRate, Measure, Name, Pairs
+from tracereplay.hardware.measurements import Measurements
 from tracereplay.hardware.platform import Platform
+from tracereplay.hardware.platform_file import Written
 from tracereplay.hardware.quantity import UNITS
 from tracereplay.hardware.schema import Accelerator
 from tracereplay.hardware.summary import AcceleratorRow, Figure, Listing, PlatformRow, fields, known
@@ -50,6 +53,39 @@ def verdicts_text(verdicts: list[Verdict]) -> str:
     )
 
 
+def calibration_text(written: Written, measurements: Measurements, file: str) -> str:
+    """``hardware calibrate`` as text: what was measured, and the files that say so."""
+    device, host = measurements.device, measurements.host
+    gpus = "" if device.kind == "cpu" else f"; {device.count} x {device.name}"
+    answer = f"{written.name}: {host.cpu_model or 'processor unknown'}, {host.cpu_count} cores{gpus}"
+    rows = [(key, fact.text(), _from_what(fact)) for key, fact in written.measured if fact.kind == "measured"]
+    files = [f"{written.platform}: the platform; tracereplay hardware show {written.platform}"]
+    files += [f"{written.accelerator}: the accelerator in its slots"] if written.accelerator is not None else []
+    files += [f"{file}: {len(measurements.measurements)} measurements"]
+    return page([answer, table(("field", "value", "measured by"), rows, left=(0, 1, 2)), "\n".join(files)])
+
+
+def _from_what(fact: Fact) -> str:
+    """What was run: the part of a source behind file, date and command."""
+    words = fact.source.partition(": ")[2].split(" (")[0]
+    return words.partition(", median")[0]
+
+
+def calibration_result(written: Written, measurements: Measurements, file: str) -> dict[str, Any]:
+    """``hardware calibrate``'s result."""
+    return {
+        "name": written.name,
+        "platform": str(written.platform),
+        "accelerator": None if written.accelerator is None else str(written.accelerator),
+        "measurements_file": file,
+        "measurements": len(measurements.measurements),
+        "device": measurements.device.model_dump(),
+        "ranks": measurements.ranks,
+        "fields": [_field(key, fact) for key, fact in written.measured],
+        "skipped": [row.model_dump() for row in measurements.skipped],
+    }
+
+
 def listing_result(listing: Listing) -> dict[str, Any]:
     """``hardware list``'s result."""
     return dataclasses.asdict(listing)
@@ -59,14 +95,6 @@ def entry_result(entry: Accelerator | Platform) -> dict[str, Any]:
     """``hardware show``'s result."""
     facts = fields(entry)
     description = entry.description if isinstance(entry, Platform) else entry
-    topology = None
-    if isinstance(entry, Platform):
-        nodes, links = entry.parts()
-        topology = {
-            "nodes": [dataclasses.asdict(node) for node in nodes],
-            "links": [dataclasses.asdict(link) for link in links],
-            "bisection_bytes_per_s": entry.bisection(),
-        }
     return {
         "name": description.name,
         "type": description.type,
@@ -75,7 +103,26 @@ def entry_result(entry: Accelerator | Platform) -> dict[str, Any]:
         "fields": [_field(key, fact) for key, fact in facts],
         "assumed": [key for key, fact in facts if fact.kind == "assumed"],
         "unknown": [key for key, fact in facts if fact.kind == "unknown"],
-        "topology": topology,
+        "topology": _topology(entry) if isinstance(entry, Platform) and unwired(entry) is None else None,
+    }
+
+
+def unwired(entry: Accelerator | Platform) -> str | None:
+    """Why a platform's wiring is not known; None where it is, and for an accelerator."""
+    try:
+        if isinstance(entry, Platform):
+            entry.parts()
+    except HardwareError as error:
+        return error.what
+    return None
+
+
+def _topology(platform: Platform) -> dict[str, Any]:
+    nodes, links = platform.parts()
+    return {
+        "nodes": [dataclasses.asdict(node) for node in nodes],
+        "links": [dataclasses.asdict(link) for link in links],
+        "bisection_bytes_per_s": platform.bisection(),
     }
 
 
@@ -106,6 +153,8 @@ def _wiring(entry: Accelerator | Platform) -> list[str]:
     """What a platform's topology holds; nothing for an accelerator."""
     if isinstance(entry, Accelerator):
         return []
+    if (why := unwired(entry)) is not None:
+        return [f"wiring not known: {why}"]
     nodes, links = entry.parts()
     kinds = Counter(node.kind for node in nodes)
     counted = ", ".join(f"{count} {kind}{'es' if kind == 'switch' else 's'}" for kind, count in kinds.items())

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 from tracereplay import __version__
@@ -10,8 +11,10 @@ from tracereplay.analyzers.attribution import Attribution
 from tracereplay.analyzers.causes import Causes, Link, Other
 from tracereplay.analyzers.overview import Overview
 from tracereplay.analyzers.prediction import Prediction
+from tracereplay.analyzers.sweep import Sweep
 from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
+from tracereplay.report.moved import MovedPage
 
 
 def envelope(verb: str, inputs: list[str], warnings: list[str], result: dict[str, Any]) -> str:
@@ -47,9 +50,22 @@ def accuracy_result(accuracy: Accuracy, coverage: Coverage, ranks_missing: list[
     return result | {"coverage": dataclasses.asdict(coverage) | unexplained | {"ranks_missing": ranks_missing}}
 
 
-def prediction_result(prediction: Prediction) -> dict[str, Any]:
-    """``whatif``'s result."""
-    return dataclasses.asdict(prediction)
+def prediction_result(prediction: Prediction, page: MovedPage | None = None) -> dict[str, Any]:
+    """``whatif``'s result; ``hardware`` in it where a platform is asked about."""
+    return dataclasses.asdict(prediction) | ({} if page is None else {"hardware": _hardware(page)})
+
+
+def _hardware(page: MovedPage) -> dict[str, Any]:
+    """From where to where, what binds, and the collectives; a share of latency that no time has is null."""
+    result = dataclasses.asdict(page)
+    for wire in result["wires"]:
+        wire["latency_share"] = None if math.isnan(wire["latency_share"]) else wire["latency_share"]
+    return {"from": result.pop("source"), "to": result.pop("target"), **result}
+
+
+def sweep_result(sweep: Sweep) -> dict[str, Any]:
+    """``sweep``'s result."""
+    return dataclasses.asdict(sweep)
 
 
 def attribution_result(attribution: Attribution) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from tracereplay.analyzers.accuracy import Accuracy
 from tracereplay.analyzers.attribution import Attribution
 from tracereplay.analyzers.causes import Causes, Link
 from tracereplay.analyzers.overview import Overview, RankOverview
-from tracereplay.analyzers.prediction import Interval, Prediction
+from tracereplay.analyzers.prediction import Prediction
 from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
+from tracereplay.replay.outcome import Interval
+from tracereplay.report.moved import MovedPage, moved_lines
 from tracereplay.report.table import page as _page
 from tracereplay.report.table import table as _table
 from tracereplay.units import format_ns, format_share
@@ -101,9 +103,10 @@ def accuracy_text(accuracy: Accuracy, coverage: Coverage) -> str:
     return _page(lines)
 
 
-def prediction_text(prediction: Prediction, question: str) -> str:
-    """``whatif`` as text."""
+def prediction_text(prediction: Prediction, question: str, page: MovedPage | None = None) -> str:
+    """``whatif`` as text; ``page``: where a platform is asked about."""
     lines = [_answer(prediction, question)]
+    lines += moved_lines(page) if page is not None else []
     if prediction.steady_ns is not None:
         before, after = format_ns(prediction.baseline_steady_ns), format_ns(prediction.steady_ns)
         lines.append(f"from the end of a step to the end of the next: {before} → {after}")
@@ -112,10 +115,11 @@ def prediction_text(prediction: Prediction, question: str) -> str:
     lines.append(_table(header, moved) if moved else "nothing moved")
     rows = [(_rank(r.rank), format_ns(r.baseline_ns), _predicted(r.predicted_ns, r.interval)) for r in _first(prediction.ranks)]
     lines.append(_table(("rank", "mean step now", "mean step then"), rows, len(prediction.ranks)))
-    lines += [f"assumed: {text}" for text in prediction.assumed]
+    lines += ["\n".join(f"assumed: {text}" for text in prediction.assumed)] if prediction.assumed else []
     if prediction.unmodelled.work_ns:
         share = format_share(prediction.unmodelled.share)
-        lines.append(f"not modelled: {format_ns(prediction.unmodelled.work_ns)} of device work ({share})")
+        line = f"not modelled: {format_ns(prediction.unmodelled.work_ns)} of device work ({share})"
+        lines.append(f"{line}: {', '.join(_shortened(name) for name in prediction.unmodelled.names[:3])}")
     return _page(lines)
 
 
@@ -201,10 +205,15 @@ def _by_kind(counts: dict[str, dict[str, int]]) -> list[tuple[str, str, str]]:
 
 def _answer(p: Prediction, question: str) -> str:
     before = format_ns(p.baseline_ns)
-    if p.interval is not None:
+    if p.interval is not None and p.predicted_ns is None:
         return f"step {before} → {_predicted(None, p.interval)}  with {question}"
     change = _percent(p.predicted_ns / p.baseline_ns - 1) if p.predicted_ns is not None and p.baseline_ns else "n/a"
-    return f"step {before} → {format_ns(p.predicted_ns)}  {change}  with {question}"
+    low_high = "" if p.interval is None else f" ({format_share(p.interval.level)} {_predicted(None, p.interval)})"
+    return f"step {before} → {format_ns(p.predicted_ns)}{low_high}  {change}  with {question}"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def _predicted(value_ns: int | None, interval: Interval | None) -> str:

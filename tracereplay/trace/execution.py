@@ -1,4 +1,5 @@
-"""Execution traces (PyTorch's ``ExecutionTraceObserver``, Chakra) beside Kineto traces: in, a file; out, its collectives.
+"""Execution traces (PyTorch's ``ExecutionTraceObserver``, Chakra) beside Kineto traces: in, a file; out, its collectives and
+its embedding lookups.
 
 Older Kineto traces name neither sizes nor groups of NCCL collectives; the execution trace of the same run does, in its
 ``record_param_comms`` nodes. They are matched by rank, then by kind and order.
@@ -17,6 +18,7 @@ import msgspec
 from tracereplay.errors import TraceError
 from tracereplay.trace.classify import collective_of
 from tracereplay.trace.container import Source
+from tracereplay.trace.embedding import RecordedLookup, lookup_of
 from tracereplay.trace.table import EventTable, ExecutedCollective
 
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|eg|et)[_-]?(\d+)", re.IGNORECASE)
@@ -29,15 +31,17 @@ _NOT_COLLECTIVE = frozenset({"wait", "init", "barrier"})
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTrace:
-    """The collectives of one rank's execution trace, in order."""
+    """The collectives and the FBGEMM lookups of one rank's execution trace, each in order."""
 
     path: str
     rank: int | None
     collectives: tuple[ExecutedCollective, ...]
+    lookups: tuple[RecordedLookup, ...] = ()
 
 
 class _Node(msgspec.Struct, gc=False):
     name: str = ""
+    op_schema: Any = ""
     inputs: Any = None
     input_shapes: Any = None
     input_types: Any = None
@@ -49,7 +53,7 @@ class _Document(msgspec.Struct):
 
 
 def read_execution_trace(path: Path) -> ExecutionTrace:
-    """The collectives of one execution trace; its rank is read from the file name.
+    """What one execution trace records; its rank is read from the file name.
 
     Raises:
         TraceError: unreadable, damaged, or not an execution trace.
@@ -65,10 +69,12 @@ def read_execution_trace(path: Path) -> ExecutionTrace:
             f"not an execution trace ({error})", where=str(path), hint="pass what ExecutionTraceObserver wrote"
         ) from error
     match = _RANK_IN_NAME.search(path.name)
-    found = [
-        c for node in sorted(nodes, key=lambda n: n.rf_id) if node.name == "record_param_comms" and (c := _collective(node))
+    nodes.sort(key=lambda n: n.rf_id)
+    found = [c for node in nodes if node.name == "record_param_comms" and (c := _collective(node))]
+    lookups = [
+        lookup for node in nodes if (lookup := lookup_of(node.name, node.input_shapes, str(node.op_schema or ""), node.inputs))
     ]
-    return ExecutionTrace(str(path), int(match.group(1)) if match else None, tuple(found))
+    return ExecutionTrace(str(path), int(match.group(1)) if match else None, tuple(found), tuple(lookups))
 
 
 def attach(

@@ -4,7 +4,8 @@ from typing import Any
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
 from tests.fakes.workloads import ALL_REDUCE, LAUNCH, SYNC, late_kernel, late_peer
-from tracereplay.analyzers.attribution import Attribution, CollectiveRow, Part, Sensitivity, Wait, attribute
+from tracereplay.analyzers.attribution import Attribution, CollectiveRow, Sensitivity, Wait, attribute
+from tracereplay.replay.critical_path import Part
 
 
 def parts_of(attribution: Attribution) -> dict[str, int]:

@@ -7,7 +7,6 @@ from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
 from tests.fakes.workloads import ALL_REDUCE, late_peer, uneven_ranks
 from tracereplay.analyzers.prediction import (
-    Interval,
     Prediction,
     RankPrediction,
     StepPrediction,
@@ -16,6 +15,7 @@ from tracereplay.analyzers.prediction import (
     predict,
 )
 from tracereplay.hardware.knobs import parse_setting
+from tracereplay.replay.outcome import Interval
 from tracereplay.replay.whatif import Moved, parse_scale, setting_change
 
 

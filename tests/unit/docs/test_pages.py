@@ -14,7 +14,9 @@ import pytest
 import typer
 
 from tests.fakes.kineto import TraceFile
-from tests.fakes.workloads import late_peer
+from tests.fakes.measurements import host_rows, measurements
+from tests.fakes.measurements import write as write_measurements
+from tests.fakes.workloads import late_peer, waits_longer
 from tracereplay.cli.main import app, main
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +24,7 @@ DOCS = ROOT / "docs"
 CLI = (DOCS / "reference" / "cli.md").read_text()
 JSON = (DOCS / "reference" / "json.md").read_text()
 IDEAL = ("--ideal", "stragglers")
-HARDWARE = ("hardware list", "hardware show", "hardware validate")
+HARDWARE = ("hardware list", "hardware show", "hardware validate", "hardware calibrate")
 NAMED_BY_THE_JOB = re.compile(r"(edges|moved|by_class|by_kind)\.\w+")
 
 
@@ -72,6 +74,7 @@ def whole_job(folder: Path) -> str:
     """Two ranks and two steps, with everything that the results can show."""
     for trace in late_peer():
         trace.header["deviceProperties"] = [{"id": 0, "name": "V100"}]
+        trace.call("cudaLaunchKernel", 160, 5, 9).kernel("k", 170, 5, 7, 9)
         trace.step(2, 200, 100).op("aten::add", 210, 10).write(folder)
     return str(folder)
 
@@ -115,7 +118,8 @@ def test_the_examples_of_the_graph_page_run(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "verb", ["info", "replay", "whatif", "attribute", "why", "graph", "convert", "collect dlrm", *HARDWARE]
+    "verb",
+    ["info", "replay", "whatif", "sweep", "attribute", "why", "graph", "convert", "collect dlrm", "synth dlrm", *HARDWARE],
 )
 def test_every_option_of_a_verb_is_documented(verb: str) -> None:
     documented = set(re.findall(r"`(--[a-z-]+)", CLI))
@@ -173,6 +177,15 @@ def test_the_documented_keys_of_why_are_those_printed(tmp_path: Path, capsys: py
     assert keys == documented_keys("why")
 
 
+def test_the_documented_keys_of_sweep_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for trace in waits_longer():
+        trace.write(tmp_path)
+
+    keys = printed_keys(capsys, "sweep", str(tmp_path), "--set", "host.speed=1x,2x", "--from", "dgx1-v100")
+
+    assert keys == documented_keys("sweep")
+
+
 def test_the_documented_keys_of_graph_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keys = printed_keys(capsys, "graph", whole_job(tmp_path), "--output", str(tmp_path / "edges.parquet"))
 
@@ -184,8 +197,18 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
     alone.events = late_peer()[0].events
 
     keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x", *IDEAL)
+    keys |= printed_keys(capsys, "whatif", "sample_traces/dlrm_2rank", "--hardware", "zion")
+    keys |= printed_keys(capsys, "whatif", whole_job(tmp_path), "--from", "dgx1-v100", "--hardware", "zion")
 
     assert documented_keys("whatif") - keys == set()
+
+
+def test_the_documented_keys_of_synth_are_those_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = ("--preset", "kaggle", "--ranks", "2", "--batch", "64", "--hardware", "dgx-a100", "--placement", "host")
+
+    keys = printed_keys(capsys, "synth", "dlrm", *wanted)
+
+    assert keys == documented_keys("synth dlrm")
 
 
 def test_the_documented_keys_of_the_hardware_verbs_are_those_printed(
@@ -202,6 +225,16 @@ def test_the_documented_keys_of_the_hardware_verbs_are_those_printed(
     # A field's value and range are a number, a word or a list of them, or null.
     assert {key.removesuffix("[]") if key.startswith("fields[]") else key for key in shown} == documented_keys("hardware show")
     assert judged - {"files[].known", "files[].faults[]"} == documented_keys("hardware validate")
+
+
+def test_the_documented_keys_of_calibrate_are_those_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    skipped = [{"what": "copies", "why": "out of time"}]
+    file = write_measurements(tmp_path, measurements(host_rows(), skipped=skipped))
+    words = ("--from-measurements", str(file), "--output", str(tmp_path / "ours.toml"))
+
+    keys = printed_keys(capsys, "hardware", "calibrate", *words)
+
+    assert keys == documented_keys("hardware calibrate")
 
 
 def test_the_page_of_hardware_has_the_fields_units_and_technologies_of_today(render: ModuleType) -> None:

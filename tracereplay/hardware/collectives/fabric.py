@@ -14,7 +14,7 @@ Routes do not depend on bandwidths, so that more bandwidth on any link never mak
   the racks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -50,7 +50,8 @@ _REDUCING = ("nvlink4", "nvlink5")
 @dataclass(frozen=True, eq=False)
 class Fabric:
     """A topology with its library. ``name``: how messages call it; ``figures``: per level of links, whole peaks where it has
-    none; ``assumed``: keys that are assumed or not measured; ``relay``: accelerators may pass on what others send.
+    none; ``assumed``: keys that are assumed or not measured; ``relay``: accelerators may pass on what others send;
+    ``unknown``: keys without a value; ``paths``: those found so far, by endpoints and rail.
     """
 
     name: str
@@ -59,6 +60,8 @@ class Fabric:
     figures: Mapping[str, Figures] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     relay: bool = True
+    unknown: frozenset[str] = frozenset()
+    paths: dict[tuple[int, int, int | None], list[list[str]]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def endpoints(self) -> tuple[str, ...]:
@@ -163,12 +166,21 @@ class Fabric:
         key = (source, target, rail)
         found = self._routes.get(key)
         if found is None:
-            if self.island[source] == self.island[target]:
-                paths = self._within(source, target)
-            else:
-                paths = self._between(source, target, rail)
-            found = self._routes[key] = self._made(paths)
+            if key not in self.paths:
+                inside = self.island[source] == self.island[target]
+                self.paths[key] = self._within(source, target) if inside else self._between(source, target, rail)
+            found = self._routes[key] = self._made(self.paths[key])
         return found
+
+    def is_wired_like(self, other: "Fabric") -> bool:
+        """Whether routes are the same in both: the same parts, joined by as many wires, and the same library."""
+        if (self.relay, self.library) != (other.relay, other.library):
+            return False
+        mine, theirs = (
+            ({*one.graph.nodes.data("kind")}, [(a, b, w.get("level"), w.get("links")) for a, b, w in one.graph.edges.data()])
+            for one in (self, other)
+        )
+        return mine == theirs
 
     def neighbours(self, source: int, target: int) -> float:
         """How many wires join two accelerators directly; 0 where none does."""
@@ -292,24 +304,27 @@ class Fabric:
 
     def _unknown(self, way: tuple[str, str]) -> HardwareError:
         level = self.graph.edges[way].get("level", "")
-        key = "host.link.uplink" if level == "host.link" and not set(way) & set(self.endpoints) else f"{level}.bandwidth"
+        uplink = level == "host.link" and not set(way) & set(self.endpoints)
+        names = ["uplink"] if uplink else ["bandwidth", "links", "link_bandwidth"]
+        key = next((f"{level}.{name}" for name in names if f"{level}.{name}" in self.unknown), f"{level}.{names[0]}")
         return HardwareError(
             f"{key} is unknown, and {'>'.join(way)} lies on the way",
             where=self.name,
-            hint="give it in a file that inherits this one",
+            hint=f"give it with --set {key}=..., or in a file that inherits this one",
         )
 
 
-def fabric_of(
+def fabric_of(  # noqa: PLR0913 - each says something of its own
     platform: Platform,
     nodes: int = 1,
     *,
     nodes_per_rack: int | None = None,
     oversubscription: float = 1.0,
     relay: bool = True,
+    alike: Iterable[Fabric] = (),
 ) -> Fabric:
     """The fabric of a platform, or of several nodes of it (``Platform.topology``). Keep it: what is found out about routes and
-    schedules is kept with it.
+    schedules is kept with it. One that is wired like one of ``alike`` shares the paths that were found there.
 
     Raises:
         HardwareError: how many parts there are, or how they are wired, is unknown.
@@ -317,7 +332,10 @@ def fabric_of(
     """
     graph = platform.topology(nodes, nodes_per_rack=nodes_per_rack, oversubscription=oversubscription)
     figures, assumed = _figures(platform)
-    return Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay)
+    unknown = frozenset(key for key, fact in platform.fields() if fact.kind == "unknown")
+    made = Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay, unknown)
+    like = next((other for other in alike if made.is_wired_like(other)), None)
+    return made if like is None else replace(made, paths=like.paths)
 
 
 def scaled(fabric: Fabric, bandwidth: Mapping[str, float], latency: Mapping[str, float] | None = None) -> Fabric:

@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.jobs import graph_of
+from tests.fakes.kineto import TraceFile
+from tracereplay.errors import UsageError
+from tracereplay.hardware.knobs import Setting, parse_setting
+from tracereplay.replay.site import Site, journey, source_of
+
+
+def device_job() -> TraceFile:
+    trace = TraceFile(0).step(1, 0, 100).call("cudaLaunchKernel", 10, 5, 1).kernel("k", 20, 30, 7, 1)
+    trace.header["deviceProperties"] = [{"id": 0, "name": "Tesla V100-SXM2-16GB"}]
+    return trace
+
+
+def settings(*texts: str) -> list[Setting]:
+    return [setting for text in texts for setting in parse_setting(text)]
+
+
+def test_what_the_trace_says_of_the_accelerators_wins_over_the_file(tmp_path: Path) -> None:
+    source = source_of(graph_of(tmp_path, device_job()), "dgx1-v100")
+
+    assert source is not None
+    assert source.name == "dgx1-v100 with v100-sxm2-16"
+    assert source.host_speed == 1.0
+
+
+def test_a_job_with_device_work_needs_to_say_what_it_ran_on(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--from; the trace names v100-sxm2-16, which is in big-basin-v2, dgx1-v100"):
+        source_of(graph_of(tmp_path, device_job()), None)
+
+
+def test_a_job_of_cpus_needs_not(tmp_path: Path) -> None:
+    assert source_of(graph_of(tmp_path, TraceFile(0).step(1, 0, 100).op("aten::mm", 10, 20)), None) is None
+
+
+def sites(tmp_path: Path, hardware: str | None, *texts: str) -> tuple[Site | None, Site]:
+    source = source_of(graph_of(tmp_path, device_job()), "dgx1-v100")
+    way = journey(source, hardware, settings(*texts))
+    return way.source, way.target
+
+
+def test_elsewhere_nobody_knows_how_fast_the_host_is_unless_a_setting_says_so(tmp_path: Path) -> None:
+    assert sites(tmp_path, "zion")[1].host_speed is None
+    assert sites(tmp_path, "zion", "host.speed=1.5x")[1].host_speed == 1.5
+    assert sites(tmp_path, None, "host.speed=1.5x", "host.speed=2x")[1].host_speed == 3.0
+    assert sites(tmp_path, None, "accelerator.flops=2x")[1].host_speed == 1.0
+    assert sites(tmp_path, "dgx1_v100")[1].host_speed == 1.0
+
+
+def test_an_accelerator_stands_in_the_slots_of_where_the_job_ran(tmp_path: Path) -> None:
+    assert sites(tmp_path, "h100-sxm")[1].name == "dgx1-v100 with h100-sxm"
+
+
+def test_a_host_s_speed_is_a_ratio(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"the speed of hosts is known as a ratio only; write host\.speed=1\.5x"):
+        sites(tmp_path, "zion", "host.speed=3GHz")
+
+
+def test_without_any_platform_there_is_nothing_to_change() -> None:
+    with pytest.raises(UsageError, match="no hardware to change"):
+        journey(None, None, settings("accelerator.flops=2x"))

@@ -1,0 +1,73 @@
+"""What ``--hardware``, ``--from`` and ``--set`` ask: in, words of the command line and a graph; out, changes, and the page."""
+
+from dataclasses import dataclass
+
+from tracereplay.analyzers.attribution import bottleneck
+from tracereplay.analyzers.overlap import overlap
+from tracereplay.errors import HardwareError
+from tracereplay.graph.model import DependencyGraph
+from tracereplay.hardware.knobs import Setting, parse_setting
+from tracereplay.replay.engine import Timing, recorded_timing, replay
+from tracereplay.replay.move import Move, move
+from tracereplay.replay.site import Journey, Site, journey, source_of
+from tracereplay.replay.steps import step_times, summarise
+from tracereplay.replay.whatif import Change, hardware_change, setting_change
+from tracereplay.report.moved import MovedPage
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareQuestion:
+    """The changes that the words make, and the words; where a platform is known the journey and the move behind them."""
+
+    changes: list[Change]
+    words: list[str]
+    unmoved: tuple[str, ...] = ()
+    way: Journey | None = None
+    move: Move | None = None
+
+
+def hardware_question(
+    graph: DependencyGraph, hardware: str | None, source_name: str | None, settings: list[str]
+) -> HardwareQuestion:
+    """What is asked. Without a platform knobs are plain ratios.
+
+    Raises:
+        UsageError: words that cannot be read or do not fit the hardware.
+        HardwareError: hardware that is unknown, or a figure of it that the job depends on.
+    """
+    chosen = [setting for text in settings for setting in parse_setting(text)]
+    if hardware is None and source_name is None:
+        return HardwareQuestion([setting_change(setting) for setting in chosen], list(settings))
+    source = source_of(graph, source_name)
+    way = journey(source, hardware, chosen)
+    moved = move(graph, way.source, way.target)
+    label = way.target.name if hardware is not None else ", ".join(settings)
+    words = [*([f"{way.target.name}"] if hardware is not None else []), *settings]
+    unmoved = [one.text for one in chosen if not _matters(graph, source, hardware, [o for o in chosen if o is not one], moved)]
+    changes = [hardware_change(label, moved.factor)] if hardware is not None or chosen else []
+    return HardwareQuestion(changes, words, tuple(unmoved), way, moved)
+
+
+def _matters(graph: DependencyGraph, source: Site | None, hardware: str | None, rest: list[Setting], together: Move) -> bool:
+    """Whether the answer differs without one setting, from the rest of them; it does where it cannot be given without."""
+    try:
+        way = journey(source, hardware, rest)
+        return bool((move(graph, way.source, way.target).factor != together.factor).any())
+    except HardwareError:
+        return True
+
+
+def moved_page(graph: DependencyGraph, question: HardwareQuestion, timing: Timing) -> MovedPage | None:
+    """What binds before and after, for the step that is the longest before; None where no platform is asked about."""
+    if question.way is None or question.move is None:
+        return None
+    steps = summarise(graph, step_times(graph, replay(graph)))
+    number = steps.numbers[max(range(len(steps.numbers)), key=lambda i: steps.longest_ns[i])]
+    return MovedPage(
+        source=None if question.way.source is None else question.way.source.name,
+        target=question.way.target.name,
+        before=bottleneck(graph, recorded_timing(graph), number),
+        after=bottleneck(graph, timing, number),
+        wires=question.move.wires,
+        overlap=overlap(graph),
+    )

@@ -1,0 +1,78 @@
+"""The steps of a scenario and how sure they are: in, a graph, a scenario, a move to other hardware; out, steps and interval.
+
+Two things leave a step open: collectives whose waiting and transfer cannot be told apart (bounds without a level), and the
+known errors of the models of hardware (an interval of ``LEVEL``, from samples of them).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracereplay.graph.model import DependencyGraph
+from tracereplay.replay.batch import replay_steps
+from tracereplay.replay.engine import Timing, replay
+from tracereplay.replay.move import LEVEL, Move
+from tracereplay.replay.schedule import Schedule
+from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
+from tracereplay.replay.uncertainty import SAMPLES, sampled
+from tracereplay.replay.whatif import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Bounds of a prediction; ``level`` is None where they are bounds and not a confidence."""
+
+    low_ns: int
+    high_ns: int
+    level: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A scenario replayed: its schedule, the steps of every rank in it and under the other readings of what cannot be split,
+    the job's steps. ``known``: one number is the answer, not an interval alone.
+    """
+
+    schedule: Schedule
+    after: list[StepTime]
+    others: list[list[StepTime]]
+    steps: JobSteps
+    known: bool
+    interval: Interval | None
+
+
+def outcome(graph: DependencyGraph, scenario: Scenario, move: Move | None = None, samples: int = SAMPLES) -> Outcome:
+    """The steps of a scenario; with a ``move`` its known errors, drawn ``samples`` times and replayed, widen the interval."""
+    schedule = replay(graph, scenario.timing)
+    after = step_times(graph, schedule)
+    steps = summarise(graph, after)
+    others = _other_steps(graph, scenario, after)
+    bounds = hull([steps.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
+    errors = None if move is None else _sampled(graph, scenario.timing, move, samples, steps.mean_ns)
+    return Outcome(schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors))
+
+
+def hull(readings_ns: list[int]) -> Interval | None:
+    """The extremes of several readings; None where there is only one."""
+    return Interval(min(readings_ns), max(readings_ns), None) if len(readings_ns) > 1 else None
+
+
+def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTime]) -> list[list[StepTime]]:
+    """The steps under the scenario's other readings; none where no collective is touched and all agree on every step."""
+    others = [step_times(graph, replay(graph, timing)) for timing in scenario.unsplit]
+    alike = all([t.dur_ns for t in times] == [t.dur_ns for t in after] for times in others)
+    return [] if alike and not scenario.unsplit_touched else others
+
+
+def _sampled(graph: DependencyGraph, timing: Timing, move: Move, samples: int, predicted_ns: int) -> Interval:
+    """Between which bounds the answer lies in ``LEVEL`` of the samples, the answer itself included."""
+    means = replay_steps(graph, sampled(timing, move, samples)).job.mean_ns
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
+
+
+def _wider(bounds: Interval, errors: Interval | None) -> Interval:
+    """Bounds of what is not recorded, widened by the models' errors; no level holds for them."""
+    if errors is None:
+        return bounds
+    return Interval(min(bounds.low_ns, errors.low_ns), max(bounds.high_ns, errors.high_ns), None)

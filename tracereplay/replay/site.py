@@ -1,0 +1,129 @@
+"""Where a job ran and where it is to run: in, a graph, names or files of hardware, settings; out, the two sites.
+
+The trace names the accelerators, nothing names their fabric and their host: that is what ``--from`` is for. What the trace says
+of the accelerators wins over what a platform's file has in its slots.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from tracereplay.errors import UsageError
+from tracereplay.graph.kinds import NodeKind
+from tracereplay.graph.model import DependencyGraph
+from tracereplay.hardware.devices import accelerator_of
+from tracereplay.hardware.knobs import HOST_SPEED, Setting
+from tracereplay.hardware.load import catalogue, load, load_accelerator, load_platform
+from tracereplay.hardware.platform import Platform
+from tracereplay.hardware.schema import Accelerator
+from tracereplay.hardware.settings import adjusted
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A platform, and how fast its host is beside the one that was recorded (None: nobody says)."""
+
+    platform: Platform
+    host_speed: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The platform's name, with its accelerator's."""
+        accelerator = self.platform.accelerator
+        return self.platform.description.name + (f" with {accelerator.name}" if accelerator is not None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """From where to where; ``source`` is None for a job of CPUs whose hardware nobody described."""
+
+    source: Site | None
+    target: Site
+
+
+def source_of(graph: DependencyGraph, name: str | None) -> Site | None:
+    """The site that a job ran on.
+
+    Raises:
+        UsageError: a job with device work and no name; the message says which platforms have its accelerators.
+        HardwareError: no such platform, or a file that is none.
+    """
+    recorded = recorded_accelerator(graph)
+    if name is None:
+        if not graph.host_carries_classes and (graph.nodes.kind == NodeKind.DEVICE).any():
+            raise UsageError("what the job ran on is not recorded", hint=f"name it with --from{_choices(recorded)}")
+        return None
+    platform = load_platform(name)
+    if recorded is not None and platform.accelerator is not None and platform.accelerator.name != recorded:
+        platform = platform.with_accelerator(load_accelerator(recorded), "the trace names it")
+    return Site(platform, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a job is to run, before settings; ``same_host``: its host is the one that was recorded."""
+
+    platform: Platform
+    same_host: bool
+
+    def under(self, settings: Iterable[Setting]) -> Site:
+        """The site under the settings.
+
+        Raises:
+            UsageError: settings that do not fit it.
+        """
+        chosen = tuple(settings)
+        speeds = [setting for setting in chosen if setting.name == HOST_SPEED]
+        if any(setting.ratio is None for setting in speeds):
+            raise UsageError(
+                f"--set {speeds[0].text}: the speed of hosts is known as a ratio only", hint="write host.speed=1.5x"
+            )
+        speed = prod(setting.ratio or 1.0 for setting in speeds) if speeds else None
+        return Site(adjusted(self.platform, chosen), 1.0 if speed is None and self.same_host else speed)
+
+
+def journey(source: Site | None, hardware: str | None, settings: Iterable[Setting]) -> Journey:
+    """From ``source`` to ``hardware`` (``goal_of``) under the settings.
+
+    Raises:
+        UsageError: no hardware at all, settings that do not fit it.
+        HardwareError: no such hardware.
+    """
+    return Journey(source, goal_of(source, hardware).under(settings))
+
+
+def goal_of(source: Site | None, hardware: str | None) -> Goal:
+    """The goal that a name means: a platform, or an accelerator for the slots of where the job ran; None: where it ran.
+
+    Raises:
+        UsageError: no hardware at all.
+        HardwareError: no such hardware.
+    """
+    if hardware is None:
+        if source is None:
+            raise UsageError("no hardware to change", hint="name it with --hardware or --from")
+        return Goal(source.platform, same_host=True)
+    found = load(hardware)
+    if isinstance(found, Accelerator):
+        if source is None:
+            raise UsageError(f"{found.name} is an accelerator without a platform", hint="name a platform with --hardware")
+        return Goal(source.platform.with_accelerator(found, "--hardware"), same_host=True)
+    same = source is not None and source.platform.description.name == found.description.name
+    return Goal(found, same)
+
+
+def recorded_accelerator(graph: DependencyGraph) -> str | None:
+    """The catalogue's name of the accelerators in the traces, None where there are none or several, or it has no such."""
+    named = {device.name for table in graph.tables for device in table.header.devices if device.name}
+    found = {accelerator_of(name) for name in named}
+    return found.pop() if len(found) == 1 else None
+
+
+def _choices(recorded: str | None) -> str:
+    """The platforms of the catalogue that have the recorded accelerator, as advice."""
+    if recorded is None:
+        return "; `tracereplay hardware list` lists platforms"
+    family = recorded.partition("-")[0]
+    platforms = [p for p in (load(name) for name in catalogue()) if isinstance(p, Platform)]
+    having = [p.description.name for p in platforms if p.accelerator and p.accelerator.name.partition("-")[0] == family]
+    return f"; the trace names {recorded}, which is in {', '.join(having)}"

@@ -1,0 +1,94 @@
+"""The page of a job on other hardware: in, what binds before and after; out, text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracereplay.analyzers.attribution import Bottleneck
+from tracereplay.analyzers.overlap import Overlap
+from tracereplay.replay.move import Wire
+from tracereplay.report.table import table
+from tracereplay.units import format_ns, format_share
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPage:
+    """From which platform to which (None: not described), the longest step before and after, its collectives in the model,
+    compute beside communication in the recording.
+    """
+
+    source: str | None
+    target: str
+    before: Bottleneck
+    after: Bottleneck
+    wires: tuple[Wire, ...]
+    overlap: Overlap | None
+
+
+def moved_lines(page: MovedPage) -> list[str]:
+    """The page as tables and sentences, the answer first: which resource binds before and after, and why."""
+    before, after = page.before, page.after
+    shares = [{part.name: part for part in side.parts} for side in (before, after)]
+    names = sorted({*shares[0], *shares[1]}, key=lambda name: -max(s[name].ns if name in s else 0 for s in shares))
+    rows = [(name, *(cell for side in shares for cell in _part_cells(side.get(name)))) for name in names]
+    lines = [
+        f"on {page.source or 'the recorded hosts'}: {_binds(before)}",
+        f"on {page.target}: {_binds(after)}",
+        f"critical path of step {before.step}, {format_ns(before.step_ns)} before and {format_ns(after.step_ns)} after:",
+        table(("part", "before", "share", "after", "share"), rows),
+        table(("twice as fast", "saves before", "saves after"), _savings(before, after)),
+    ]
+    wires = _wire_rows(page.wires)
+    if wires:
+        head = ("collective", "count", "bytes", "before", "after", "algorithm", "latency", "its bytes wait for")
+        lines.append(table(head, wires))
+    return lines if page.overlap is None else [*lines, _overlapped(page.overlap)]
+
+
+def _overlapped(found: Overlap) -> str:
+    there = f"{format_share(found.beside_share)} of compute ran beside communication"
+    if found.slowdown is None:
+        return f"{there}; how much slower is not known, no kernel occurs there and alone often enough: not modelled"
+    much = f"{format_share(abs(found.slowdown))} {'slower' if found.slowdown >= 0 else 'faster'}"
+    return (
+        f"{there}, {much} than alone (median of {found.kinds:,} kinds of kernels that occur both ways); predictions keep that"
+    )
+
+
+def _part_cells(part: object) -> tuple[str, str]:
+    if part is None:
+        return "", ""
+    return format_ns(part.ns), format_share(part.share)  # type: ignore[attr-defined] # a Part where it is not None
+
+
+def _binds(side: Bottleneck) -> str:
+    """Which resource binds a step, and why."""
+    saving = [s for s in side.sensitivity if s.saved_ns_2x > 0]
+    if not saving:
+        return "no resource alone would shorten the step"
+    first, *rest = saving
+    line = f"{first.knob} binds: twice as fast it saves {format_ns(first.saved_ns_2x)} of {format_ns(side.step_ns)}"
+    return f"{line}, {rest[0].knob} {format_ns(rest[0].saved_ns_2x)}" if rest else line
+
+
+def _savings(before: Bottleneck, after: Bottleneck) -> Sequence[tuple[str, ...]]:
+    sides = [{s.knob: s.saved_ns_2x for s in side.sensitivity} for side in (before, after)]
+    knobs = sorted(sides[0], key=lambda knob: -max(side.get(knob, 0) for side in sides))
+    return [(k, *(format_ns(side.get(k, 0)) for side in sides)) for k in knobs if any(s.get(k, 0) > 0 for s in sides)][:_SHOWN]
+
+
+def _wire_rows(wires: Sequence[Wire]) -> Sequence[tuple[str, ...]]:
+    """Equal collectives in one row."""
+    groups: dict[tuple[str, float | None], list[Wire]] = {}
+    for wire in wires:
+        groups.setdefault((wire.name, wire.size), []).append(wire)
+    rows = []
+    for (name, size), same in groups.items():
+        first = same[0]
+        latency = "" if first.latency_share != first.latency_share else format_share(first.latency_share)
+        before, after = sum(w.before_ns for w in same), sum(w.after_ns for w in same)
+        known = "not recorded" if size is None else f"{size:,.0f}"
+        link = first.bottleneck or "latency alone"
+        rows.append((name, f"{len(same):,}", known, format_ns(before), format_ns(after), first.algorithm, latency, link))
+    return rows
