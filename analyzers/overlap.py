@@ -73,19 +73,21 @@ def _shares_beside(graph: DependencyGraph, work: Int64s) -> "np.ndarray[tuple[in
     for c in graph.collectives:
         for rank, start, end in zip(c.ranks, c.start_ns, c.end_ns, strict=True):
             starts.setdefault(rank, []).append((start, end))
+    # Nanoseconds since 1970 are more than a float holds: they are counted from the first task.
+    origin = int(nodes.start_ns.min())
     for rank, spans in starts.items():
-        low, covered = _covered(sorted(spans))
+        low, covered = _covered(sorted((start - origin, end - origin) for start, end in spans))
         mine = np.flatnonzero(nodes.rank[work] == rank)
-        begin, dur_ns = nodes.start_ns[work[mine]], nodes.dur_ns[work[mine]]
+        begin, dur_ns = nodes.start_ns[work[mine]] - origin, nodes.dur_ns[work[mine]]
         share[mine] = (np.interp(begin + dur_ns, low, covered) - np.interp(begin, low, covered)) / dur_ns
     return share
 
 
 def _covered(spans: list[tuple[int, int]]) -> tuple[Int64s, Int64s]:
     """Times, and how much collective time lies before each."""
-    times, covered = [], []
+    times, covered = [0], [0]
     total, until = 0, None
-    for start, end in spans:
+    for start, end in spans:  # from 0 on
         begin = start if until is None else max(start, until)
         if begin >= end:
             continue

@@ -136,7 +136,9 @@ def predict_in_full(
         steps=_steps(baseline, predicted, after, known),
         ranks=_ranks(graph, before, [after, *found.others]),
         moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
-        unmoved_knobs=(*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ())),
+        unmoved_knobs=tuple(
+            dict.fromkeys((*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ())))
+        ),
         assumed=(*_assumed(graph, changes), *(move.assumed if move else ())),
         unmodelled=_unmodelled(graph, changes, move),
         unsplit=scenario.unsplit_touched,

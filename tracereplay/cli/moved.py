@@ -8,8 +8,8 @@ from tracereplay.errors import HardwareError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.knobs import Setting, parse_setting
 from tracereplay.replay.engine import Timing, recorded_timing, replay
-from tracereplay.replay.move import Move, move
-from tracereplay.replay.site import Journey, Site, journey, source_of
+from tracereplay.replay.move import Move, Mover
+from tracereplay.replay.site import Journey, journey, source_of
 from tracereplay.replay.steps import step_times, summarise
 from tracereplay.replay.whatif import Change, hardware_change, setting_change
 from tracereplay.report.moved import MovedPage
@@ -38,21 +38,22 @@ def hardware_question(
     chosen = [setting for text in settings for setting in parse_setting(text)]
     if hardware is None and source_name is None:
         return HardwareQuestion([setting_change(setting) for setting in chosen], list(settings))
-    source = source_of(graph, source_name)
+    source = source_of(graph, source_name, chosen if hardware is None else ())
     way = journey(source, hardware, chosen)
-    moved = move(graph, way.source, way.target)
+    mover = Mover.of(graph, source)
+    moved = mover.to(way.target)
     label = way.target.name if hardware is not None else ", ".join(settings)
     words = [*([f"{way.target.name}"] if hardware is not None else []), *settings]
-    unmoved = [one.text for one in chosen if not _matters(graph, source, hardware, [o for o in chosen if o is not one], moved)]
+    unmoved = [one.text for one in chosen if not _matters(mover, hardware, [o for o in chosen if o is not one], moved)]
     changes = [hardware_change(label, moved.factor)] if hardware is not None or chosen else []
     return HardwareQuestion(changes, words, tuple(unmoved), way, moved)
 
 
-def _matters(graph: DependencyGraph, source: Site | None, hardware: str | None, rest: list[Setting], together: Move) -> bool:
+def _matters(mover: Mover, hardware: str | None, rest: list[Setting], together: Move) -> bool:
     """Whether the answer differs without one setting, from the rest of them; it does where it cannot be given without."""
     try:
-        way = journey(source, hardware, rest)
-        return bool((move(graph, way.source, way.target).factor != together.factor).any())
+        without = mover.to(journey(mover.source, hardware, rest).target)
+        return any((getattr(without, name) != getattr(together, name)).any() for name in ("factor", "low", "high"))
     except HardwareError:
         return True
 

@@ -68,6 +68,8 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     from tracereplay.report.sweep_svg import sweep_svg  # noqa: PLC0415
 
     axes = [parse_axis(text) for text in set_ or [] if is_swept(text)]
+    if len({axis.knob for axis in axes}) < len(axes):
+        raise UsageError(f"{axes[0].knob} is swept twice", hint="give all of its values in one --set")
     points = 1
     for axis in axes:
         points *= len(axis)
@@ -84,7 +86,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     job, graph = load_graph(wanted)
     setup = sweeps.Setup(changes, fixed)
     if hardware is not None or from_ is not None:
-        source = source_of(graph, from_)
+        source = source_of(graph, from_, fixed if hardware is None else ())
         setup = sweeps.Setup(changes, fixed, Mover.of(graph, source), goal_of(source, hardware))
     found = sweeps.sweep(graph, axes, setup)
     asked = [*([hardware] if hardware else []), *(t for t in set_ or [] if not is_swept(t)), *(scale or [])]

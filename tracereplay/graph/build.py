@@ -125,6 +125,7 @@ def _assemble(job: Job, parts: _Parts) -> DependencyGraph:
         coverage=_coverage(parts, edges, pinned, faults, counts),
         host_carries_classes=not on_device,
         warnings=(*_warnings(job, parts), *fault_warnings(parts.drafts, counts, nodes, faults)),
+        hosts=tuple(job.host_of(trace.rank) for trace in job.ranks),
     )
 
 

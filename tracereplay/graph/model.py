@@ -168,7 +168,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class DependencyGraph(ArrayDiGraph):
-    """Tasks, reasons, steps and collectives of a job; read-only.
+    """Tasks, reasons, steps and collectives of a job; read-only. ``hosts``: the host of each rank, None where nothing says it.
 
     ``replay_order`` is a topological order of the nodes. networkx takes the graph as a directed one whose nodes are the node
     numbers and whose edges have the attributes that ``to_networkx`` names.
@@ -184,6 +184,7 @@ class DependencyGraph(ArrayDiGraph):
     coverage: Coverage
     host_carries_classes: bool
     warnings: tuple[str, ...] = ()
+    hosts: tuple[str | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.nodes)

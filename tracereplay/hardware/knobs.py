@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from tracereplay.errors import UsageError
 
 _RATIO = re.compile(r"^(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x$")
+# Beyond any hardware, and where sums of times still fit into 64 bits.
+_LEAST, _MOST = 1e-9, 1e12
 _FIELD = re.compile(r"[a-z0-9_*]+(\.[a-z0-9_*]+)+")
 
 
@@ -74,6 +76,8 @@ def parse_setting(text: str) -> list[Setting]:
     name, separator, value = text.partition("=")
     match = _RATIO.match(value)
     ratio = None if match is None else float(match.group(1))
+    if ratio is not None and separator and not _LEAST <= ratio <= _MOST and ratio > 0:
+        raise UsageError(f"--set {text!r}: no such hardware", hint=f"give a ratio between {_LEAST:g}x and {_MOST:g}x")
     if not separator or not value.strip() or (ratio is not None and not ratio > 0):
         raise UsageError(
             f"--set {text!r} is not KNOB=VALUE", hint="write a positive ratio such as host.speed=2x, or a value with its unit"

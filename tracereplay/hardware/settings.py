@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from tracereplay.errors import UsageError
 from tracereplay.hardware.facts import Count, Fact, Flops, LinkRate, Measure, Name, Pairs
@@ -59,6 +59,8 @@ def _with(platform: Platform, setting: Setting) -> Platform:
     known = dict(platform.fields())
     patterns = _TOGETHER.get(setting.name, (setting.name,))
     keys = [key for pattern in patterns for key in known if same_levels(key, pattern)]
+    if not keys and setting.knob is not None:
+        return platform  # a knob of what this platform does not have moves nothing
     if not keys and setting.value is not None:
         return _supplied(platform, setting)
     if not keys:
@@ -145,6 +147,10 @@ def _to_value(setting: Setting, kind: type[Fact]) -> _Change:
             quantity = parse_quantity(text, kind.dimension)  # type: ignore[attr-defined] # what is no name is a measure
             more = {"direction": "one-way"} if issubclass(kind, LinkRate) else {}
             return kind(unit=quantity.unit.sign, kind="spec", source=source, value=quantity.number, **more)  # type: ignore[call-arg]
+        except ValidationError as error:
+            detail = error.errors()[0]
+            what = str(detail["ctx"]["error"]) if "error" in detail.get("ctx", {}) else detail["msg"]
+            raise UsageError(f"--set {setting.text}: {what}", hint="see `tracereplay hardware show`") from error
         except ValueError as error:
             raise UsageError(f"--set {setting.text}: {error}", hint="see `tracereplay hardware show`") from error
 

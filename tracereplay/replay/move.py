@@ -10,7 +10,6 @@
 Waits are results. What nothing models keeps its time and is listed.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import log, nan
 
@@ -24,12 +23,15 @@ from tracereplay.hardware.collectives.calibration import carry_over_collective
 from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
 from tracereplay.hardware.collectives.model import CollectiveTime, collective_time
 from tracereplay.hardware.collectives.schedules import KINDS, Kind
-from tracereplay.hardware.load import load_accelerator
+from tracereplay.hardware.facts import LinkRate, Measure, MemoryRate
+from tracereplay.hardware.memory.rates import ranks_of_node
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
+from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
 from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator, PlatformFile
 from tracereplay.replay.device_work import TaskWork, task_work
+from tracereplay.replay.places import Places, places
 from tracereplay.replay.site import Site
 from tracereplay.trace.classify import WorkClass
 from tracereplay.units import format_share
@@ -44,6 +46,20 @@ LEVEL = 0.9
 HOST_RANGE = (0.8, 1.25)
 # An unknown figure matters where what depends on it takes more than this share of the steps.
 _MATTERS = 0.01
+_LIKELY, _LOW, _HIGH = 0, 1, 2
+# Classes of operators that wait for memory, as in the plain knobs.
+_BY_MEMORY = [
+    CLASSES.index(kind)
+    for kind in (
+        OperatorClass.EMBEDDING,
+        OperatorClass.ELEMENTWISE,
+        OperatorClass.REDUCTION,
+        OperatorClass.NORMALISATION,
+        OperatorClass.OPTIMIZER,
+        OperatorClass.COPY,
+        OperatorClass.MEMSET,
+    )
+]
 _ONE_AFTER_THE_OTHER = (
     "operators of a CPU run take the model's time on the accelerator, one after the other: no launch beside the device"
 )
@@ -136,8 +152,10 @@ class Mover:
 
     def _move_devices(self, target: Site, made: "_Made") -> list[str]:
         work, source, there = self.work, self.source, target.platform.accelerator
-        if not work.node.size or (there is None and self.graph.host_carries_classes):
-            return []  # no work, or from CPUs to CPUs: all of it is host time
+        if not work.node.size:
+            return []
+        if self.graph.host_carries_classes and (there is None or self._has(there)):
+            return _move_operators(self.graph, self.kinds, work.node, source, target.platform, made)
         here = None if source is None else source.platform.accelerator
         if there is None or (here is None and not self.graph.host_carries_classes):
             missing = "--from" if here is None else "--hardware"
@@ -145,10 +163,20 @@ class Mover:
                 f"the job has device work and {missing} has no accelerators", hint="name a platform with accelerators"
             )
         made.take(work.node, self._worked(there))
+        self._widen(there, made)
         assumed = [*_assumed_of(there), *_slots_assumed(target.platform)]
         if self.graph.host_carries_classes or source is None:
             return [_ONE_AFTER_THE_OTHER, *assumed]
         return [*assumed, *_move_copies(self.graph, work.node[work.across], source.platform, target.platform, made)]
+
+    def _widen(self, there: Accelerator, made: "_Made") -> None:
+        """Bounds that hold for all that the accelerator's file thinks possible of its assumed figures."""
+        node = self.work.node
+        for end, bound in ((_HIGH, made.low), (_LOW, made.high)):
+            other = _at_end(there, end)
+            if other is not there:
+                shift = np.log(self._worked(other).factor / made.factor[node])
+                bound[node] += np.minimum(shift, 0.0) if end == _HIGH else np.maximum(shift, 0.0)
 
     def _worked(self, there: Accelerator) -> "_Made":
         """The columns of tasks on an accelerator, a row a task with work."""
@@ -189,31 +217,28 @@ class Mover:
             made.put(work.node[mine], code, _Times(before_ns[mine], carried.time_ns, carried.low_ns, carried.high_ns))
 
     def _others(self, target: Site, made: "_Made") -> tuple[Floats, ...]:
-        """The factors with each other accelerator that the target's file holds possible."""
-        slots = target.platform.description.accelerator
-        if slots is None or slots.model.kind != "assumed" or target.platform.accelerator is None:
-            return ()
+        """The factors with each other accelerator that may be in the target's slots."""
         found = []
-        for name in slots.model.range or ():
-            if name == slots.model.value:
-                continue
+        for accelerator in target.alternatives:
             other = made.copied()
-            filled = target.platform.with_accelerator(self._accelerator(name), "range")
-            self._move_devices(Site(filled, target.host_speed), other)
+            self._move_devices(replace(target, platform=replace(target.platform, accelerator=accelerator)), other)
             found.append(other.factor)
         return tuple(found)
-
-    def _accelerator(self, name: str) -> Accelerator:
-        known = next((one for one, _ in self.devices if one.name == name), None)
-        return load_accelerator(name) if known is None else known
 
     def _move_wires(self, target: Site, made: "_Made") -> list[str]:
         if not self.graph.collectives:
             return []
-        here = None if self.source is None or self.graph.host_carries_classes else self._wired(self.source.platform).fabric
+        on_cpus = self.graph.host_carries_classes
+        stays = target.platform.accelerator is None or self._has(target.platform.accelerator)
+        if on_cpus and stays and self._is_at(target.platform):
+            made.kept[[n for c in self.graph.collectives for n in c.transfers]] = self.source is None
+            return []
+        # What a CPU backend took says nothing of accelerators' links: there the model alone does.
+        as_recorded = self.source is not None and (not on_cpus or stays)
+        here = self._wired(self.source.platform) if self.source is not None and as_recorded else None
         there = self._wired(target.platform)
         if not there.transfers:
-            there.transfers.extend(_transfer(self.graph, c, here, there.fabric) for c in self.graph.collectives)
+            there.transfers.extend(_transfer(self.graph, c, here, there) for c in self.graph.collectives)
         assumed: list[str] = []
         for transfer in there.transfers:
             if transfer.wire is None:
@@ -224,6 +249,15 @@ class Mover:
             made.put(transfer.nodes, transfer.group, transfer.times)
         return [_described(target.platform, key) for key in dict.fromkeys(assumed)]
 
+    def _has(self, accelerator: Accelerator) -> bool:
+        """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""
+        own = None if self.source is None else self.source.platform.accelerator
+        return own is not None and own.name == accelerator.name
+
+    def _is_at(self, target: Platform) -> bool:
+        """Whether transfers of a job of CPUs stay as they are: on the fabric that it ran on, or where nobody described that."""
+        return self.source is None or self.source.platform.description.fabric == target.description.fabric
+
     def _wired(self, platform: Platform) -> "_Wired":
         """The fabric of a platform, the same one for platforms that differ in nothing that transfers know of."""
         accelerator = platform.accelerator
@@ -231,9 +265,10 @@ class Mover:
         for known in self.fabrics:
             if known.description == platform.description and known.ports == ports:
                 return known
-        ranks = 1 + max((r for c in self.graph.collectives for r in _members(self.graph, c)), default=0)
-        alike = [known.fabric for known in self.fabrics]
-        found = _Wired(platform.description, ports, _fabric(platform, ranks, alike))
+        ranks = [r for c in self.graph.collectives for r in _members(self.graph, c)]
+        standing = places(ranks, _hosts(self.graph), ranks_of_node(platform))
+        fabric = fabric_of(platform, standing.nodes, alike=[known.fabric for known in self.fabrics])
+        found = _Wired(platform.description, ports, fabric, standing)
         self.fabrics[_REMEMBERED - 1 :] = []  # the first is that of the source, and stays
         self.fabrics.append(found)
         return found
@@ -257,7 +292,12 @@ class _Wired:
     description: PlatformFile
     ports: object
     fabric: Fabric
+    places: Places
     transfers: list[_Transfer] = field(default_factory=list)
+
+    def of(self, members: tuple[int, ...]) -> tuple[int, ...]:
+        """The endpoints of ranks."""
+        return tuple(self.places.endpoint[rank] for rank in members)
 
 
 @dataclass(slots=True)
@@ -312,6 +352,24 @@ class _Times:
         return _Times(self.before_ns[mask], self.ns[mask], self.low_ns[mask], self.high_ns[mask])
 
 
+def _at_end(accelerator: Accelerator, end: int) -> Accelerator:
+    """The accelerator with each assumed rate at the low or the high end of its range; itself where none is assumed."""
+
+    def taken(fact: Measure) -> Measure:
+        if fact.range is None:
+            return fact
+        value = fact.range[end - 1]
+        return fact.model_copy(update={"value": value, "kind": "derived", "range": None})
+
+    rates = {"flops": accelerator.flops, "vector_flops": accelerator.vector_flops}
+    assumed = [fact for table in rates.values() for fact in table.values() if fact.range is not None]
+    if not assumed and accelerator.hbm.bandwidth.range is None:
+        return accelerator
+    tables = {name: {key: taken(fact) for key, fact in table.items()} for name, table in rates.items()}
+    hbm = accelerator.hbm.model_copy(update={"bandwidth": taken(accelerator.hbm.bandwidth)})
+    return accelerator.model_copy(update={**tables, "hbm": hbm})
+
+
 # -- device work -----------------------------------------------------------------------------------------------------------
 
 
@@ -324,14 +382,15 @@ def _columns(work: TaskWork, chosen: Mask) -> Works:
     """The work of the chosen tasks, each the share of its operator's that it does."""
     works = Works.of(work.works).take(work.work[chosen])
     share = work.share[chosen]
-    return replace(works, flops=works.flops * share, bytes_moved=works.bytes_moved * share)
+    return replace(works, flops=works.flops * share, bytes_moved=works.bytes_moved * share, batch=works.batch * share)
 
 
 def _move_copies(
     graph: DependencyGraph, copies: npt.NDArray[np.int64], source: Platform, target: Platform, made: _Made
 ) -> list[str]:
-    """Copies between host and device, by the links between the two. A link of which nobody knows the bandwidth matters where
-    the copies take more of the steps than ``_MATTERS``; elsewhere they keep their time.
+    """Copies between host and device, by the links between the two; what a kernel takes at least, a copy does too. A link of
+    which nobody knows the bandwidth matters where the copies take more of the steps than ``_MATTERS``; elsewhere they keep
+    their time.
 
     Raises:
         HardwareError: the bandwidth is unknown and matters.
@@ -339,12 +398,15 @@ def _move_copies(
     if not copies.size or _is_same_link(source, target):
         return []
     before_ns = graph.nodes.dur_ns[copies].astype(np.float64)
-    rates = [_link_rate(platform) for platform in (source, target)]
-    if rates[0] is not None and rates[1] is not None:
-        after_ns = before_ns * (rates[0] / rates[1])
-        made.put(copies, CLASSES.index(OperatorClass.COPY), _Times(before_ns, after_ns, after_ns, after_ns))
-        return []
-    unknown = (target if rates[1] is None else source).description.name
+    rates = _link_rates(source, target)
+    if rates is not None:
+        here, there = rates
+        fixed = np.minimum(before_ns, shipped().floor_ns)
+        ratios = (here[_LIKELY] / there[_LIKELY], here[_LOW] / there[_HIGH], here[_HIGH] / there[_LOW])
+        times = [fixed + (before_ns - fixed) * ratio for ratio in ratios]
+        made.put(copies, CLASSES.index(OperatorClass.COPY), _Times(before_ns, *times))
+        return [] if here[_LOW] == here[_HIGH] and there[_LOW] == there[_HIGH] else [_described(target, "host.link.bandwidth")]
+    unknown = (target if _known(target) == () else source).description.name
     share = before_ns.sum() / max(sum(s.end_ns - s.start_ns for s in graph.steps), 1)
     if share > _MATTERS:
         raise HardwareError(
@@ -364,20 +426,73 @@ def _is_same_link(source: Platform, target: Platform) -> bool:
     return one.name == other.name and one.host.link == other.host.link
 
 
-def _link_rate(platform: Platform) -> float | None:
+_Rate = tuple[float, float, float]  # likely, low, high
+
+
+def _link_rates(source: Platform, target: Platform) -> tuple[_Rate, _Rate] | None:
+    """Bytes a second of both links, what is achieved of them where that is known of both, else their peaks; None where
+    neither is.
+    """
+    for name in ("achievable", "bandwidth"):
+        facts = [getattr(link, name) for p in (source, target) if (link := p.description.host.link) is not None]
+        if len(facts) == 2 and all(fact.base is not None for fact in facts):
+            here, there = (_rate(fact) for fact in facts)
+            return here, there
+    return None
+
+
+def _rate(fact: LinkRate | MemoryRate) -> _Rate:
+    base = float(fact.base or 0)
+    low, high = fact.base_range or (base, base)
+    return base, float(low), float(high)
+
+
+def _known(platform: Platform) -> tuple[float, ...]:
     link = platform.description.host.link
-    known = [float(fact.base) for fact in (() if link is None else (link.achievable, link.bandwidth)) if fact.base is not None]
-    return known[0] if known else None
+    return () if link is None else tuple(float(f.base) for f in (link.achievable, link.bandwidth) if f.base is not None)
+
+
+# -- operators of hosts ----------------------------------------------------------------------------------------------------
+
+
+def _move_operators(  # noqa: PLR0913, PLR0917 - a job's operators, from where, to where
+    graph: DependencyGraph,
+    kinds: npt.NDArray[np.int64],
+    operators: npt.NDArray[np.int64],
+    source: Site | None,
+    target: Platform,
+    made: _Made,
+) -> list[str]:
+    """Operators of a job of CPUs on other CPUs: those that memory bounds go by the bandwidth of the hosts' memories, as far as
+    it is known and with bounds from no change to that; the others, as all host time, by the speed of the hosts.
+    """
+    if source is None or source.platform.description.host.memory == target.description.host.memory:
+        return []
+    bound = operators[np.isin(kinds, _BY_MEMORY) & (graph.nodes.dur_ns[operators] > 0)]
+    rates = _memory_rates(source.platform, target)
+    if rates is None:
+        made.kept[bound] = True
+        return ["host.memory.bandwidth is unknown on one side: operators keep their time; --set host.memory.bandwidth=..."]
+    before_ns = graph.nodes.dur_ns[bound].astype(np.float64)
+    ratio = rates[0] / rates[1]
+    times = [before_ns * by for by in (ratio, min(ratio, 1.0), max(ratio, 1.0))]
+    made.put(bound, CLASSES.index(OperatorClass.ELEMENTWISE), _Times(before_ns, *times))
+    return ["operators that memory bounds go by host.memory.bandwidth alone, the bounds hold that they do not"]
+
+
+def _memory_rates(source: Platform, target: Platform) -> tuple[float, float] | None:
+    for name in ("achievable", "bandwidth"):
+        here, there = (getattr(platform.description.host.memory, name).base for platform in (source, target))
+        if here is not None and there is not None:
+            return float(here), float(there)
+    return None
 
 
 # -- transfers -------------------------------------------------------------------------------------------------------------
 
 
-def _fabric(platform: Platform, ranks: int, alike: Sequence[Fabric]) -> Fabric:
-    """A fabric with an endpoint for each rank: as many nodes as it takes."""
-    slots = platform.description.accelerator
-    each = int((slots.count.value if slots is not None else platform.description.host.sockets.value) or 1)
-    return fabric_of(platform, -(-ranks // each), alike=alike)
+def _hosts(graph: DependencyGraph) -> dict[int, str | None]:
+    return {rank: host for rank, host in zip(graph.rank_numbers, graph.hosts, strict=False) if rank is not None}
 
 
 def _members(graph: DependencyGraph, c: Collective) -> tuple[int, ...]:
@@ -385,9 +500,10 @@ def _members(graph: DependencyGraph, c: Collective) -> tuple[int, ...]:
     return tuple(sorted({*(graph.rank_numbers[r] or 0 for r in c.ranks), *c.absent}))
 
 
-def _transfer(graph: DependencyGraph, c: Collective, here: Fabric | None, there: Fabric) -> _Transfer:
+def _transfer(graph: DependencyGraph, c: Collective, here: _Wired | None, there: _Wired) -> _Transfer:
     """The collective on the target; without ``here`` the model's time of it, else the recorded one carried over."""
     members = _members(graph, c)
+    at = there.of(members)
     nodes = np.array([n for n in c.transfers if graph.nodes.dur_ns[n] > 0], np.int64)
     size = _size(c, len(members))
     unknown = c.name not in KINDS or (size is None and here is None) or (c.name == "send_recv" and len(members) != 2)
@@ -396,11 +512,12 @@ def _transfer(graph: DependencyGraph, c: Collective, here: Fabric | None, there:
     kind: Kind = c.name  # type: ignore[assignment] # one of KINDS
     recorded_ns = int(graph.nodes.dur_ns[nodes].max() if c.transfer_ns is None else c.transfer_ns)
     if here is None:
-        time = collective_time(there, kind, size or 0.0, members)
+        time = collective_time(there.fabric, kind, size or 0.0, at)
         bounds = (time.low_ns, time.time_ns, time.high_ns)
     else:
-        size = size if size is not None else _explaining(here, kind, members, recorded_ns)
-        carried = carry_over_collective(kind, size, members, recorded_ns, here, there)
+        size = size if size is not None else _explaining(here.fabric, kind, here.of(members), recorded_ns)
+        sides = (here.of(members), recorded_ns, here.fabric, there.fabric)
+        carried = carry_over_collective(kind, size, *sides, target_ranks=at)
         time, bounds = carried.target, (carried.low_ns, carried.time_ns, carried.high_ns)
     low, after_ns, high = (max(b, 1) for b in bounds)
     latency = time.latency_ns / time.time_ns if time.time_ns else nan
@@ -408,7 +525,7 @@ def _transfer(graph: DependencyGraph, c: Collective, here: Fabric | None, there:
     ratio = after_ns / recorded_ns if recorded_ns else 1.0
     before_ns = graph.nodes.dur_ns[nodes].astype(np.float64)
     times = _Times(before_ns, *(before_ns * ratio * by for by in (1.0, low / after_ns, high / after_ns)))
-    group = _SCALE_OUT if there.node[max(members)] != there.node[0] else _SCALE_UP
+    group = _SCALE_OUT if len({there.fabric.island[place] for place in at}) > 1 else _SCALE_UP
     return _Transfer(nodes, group, times, wire, _of_links(time))
 
 

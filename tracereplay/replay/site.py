@@ -21,10 +21,13 @@ from tracereplay.hardware.settings import adjusted
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A platform, and how fast its host is beside the one that was recorded (None: nobody says)."""
+    """A platform, and how fast its host is beside the one that was recorded (None: nobody says); ``alternatives``: what else
+    may stand in its slots, where its file only assumes what does.
+    """
 
     platform: Platform
     host_speed: float | None = None
+    alternatives: tuple[Accelerator, ...] = ()
 
     @property
     def name(self) -> str:
@@ -41,8 +44,9 @@ class Journey:
     target: Site
 
 
-def source_of(graph: DependencyGraph, name: str | None) -> Site | None:
-    """The site that a job ran on.
+def source_of(graph: DependencyGraph, name: str | None, settings: Iterable[Setting] = ()) -> Site | None:
+    """The site that a job ran on. Values of ``settings`` for fields that its file does not know are facts about it, too: there
+    is nothing else that they could change.
 
     Raises:
         UsageError: a job with device work and no name; the message says which platforms have its accelerators.
@@ -53,10 +57,34 @@ def source_of(graph: DependencyGraph, name: str | None) -> Site | None:
         if not graph.host_carries_classes and (graph.nodes.kind == NodeKind.DEVICE).any():
             raise UsageError("what the job ran on is not recorded", hint=f"name it with --from{_choices(recorded)}")
         return None
-    platform = load_platform(name)
-    if recorded is not None and platform.accelerator is not None and platform.accelerator.name != recorded:
-        platform = platform.with_accelerator(load_accelerator(recorded), "the trace names it")
+    platform = _as_recorded(load_platform(name), recorded)
+    for setting in settings:
+        known = dict(platform.fields()).get(setting.name)
+        if setting.value is not None and setting.knob is None and (known is None or known.kind == "unknown"):
+            platform = adjusted(platform, [setting])
     return Site(platform, 1.0)
+
+
+def _as_recorded(platform: Platform, recorded: str | None) -> Platform:
+    """The platform with the accelerator that the trace names; one from a file of the user's own stays, it may be that card
+    as measured.
+
+    Raises:
+        UsageError: the platform's file says for certain that it has another one.
+    """
+    slots, own = platform.description.accelerator, platform.accelerator
+    if recorded is None or slots is None or own is None or own.name not in catalogue():
+        return platform
+    if slots.model.kind != "assumed" and _family(own.name) != _family(recorded):
+        raise UsageError(
+            f"--from {platform.description.name} has {own.name}, and the trace names {recorded}",
+            hint=f"name another platform{_choices(recorded)}",
+        )
+    return platform.with_accelerator(load_accelerator(recorded), "the trace names it")
+
+
+def _family(accelerator: str) -> str:
+    return accelerator.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +107,10 @@ class Goal:
                 f"--set {speeds[0].text}: the speed of hosts is known as a ratio only", hint="write host.speed=1.5x"
             )
         speed = prod(setting.ratio or 1.0 for setting in speeds) if speeds else None
-        return Site(adjusted(self.platform, chosen), 1.0 if speed is None and self.same_host else speed)
+        target = adjusted(self.platform, chosen)
+        others = (adjusted(self.platform.with_accelerator(other, "range"), chosen).accelerator for other in _range_of(target))
+        alternatives = tuple(other for other in others if other is not None)
+        return Site(target, 1.0 if speed is None and self.same_host else speed, alternatives)
 
 
 def journey(source: Site | None, hardware: str | None, settings: Iterable[Setting]) -> Journey:
@@ -108,8 +139,17 @@ def goal_of(source: Site | None, hardware: str | None) -> Goal:
         if source is None:
             raise UsageError(f"{found.name} is an accelerator without a platform", hint="name a platform with --hardware")
         return Goal(source.platform.with_accelerator(found, "--hardware"), same_host=True)
-    same = source is not None and source.platform.description.name == found.description.name
-    return Goal(found, same)
+    if source is not None and source.platform.description.name == found.description.name:
+        return Goal(source.platform, same_host=True)
+    return Goal(found, same_host=False)
+
+
+def _range_of(platform: Platform) -> list[Accelerator]:
+    """What else may stand in the slots of a platform whose file assumes what does."""
+    slots = platform.description.accelerator
+    if slots is None or platform.accelerator is None or slots.model.kind != "assumed":
+        return []
+    return [load_accelerator(name) for name in slots.model.range or () if name != slots.model.value]
 
 
 def recorded_accelerator(graph: DependencyGraph) -> str | None:
@@ -123,7 +163,7 @@ def _choices(recorded: str | None) -> str:
     """The platforms of the catalogue that have the recorded accelerator, as advice."""
     if recorded is None:
         return "; `tracereplay hardware list` lists platforms"
-    family = recorded.partition("-")[0]
+    family = _family(recorded)
     platforms = [p for p in (load(name) for name in catalogue()) if isinstance(p, Platform)]
-    having = [p.description.name for p in platforms if p.accelerator and p.accelerator.name.partition("-")[0] == family]
+    having = [p.description.name for p in platforms if p.accelerator and _family(p.accelerator.name) == family]
     return f"; the trace names {recorded}, which is in {', '.join(having)}"

@@ -38,6 +38,12 @@ def test_a_value_keeps_its_unit_and_a_field_may_stand_for_a_knob() -> None:
     assert (uplink.name, uplink.knob) == ("host.link.uplink", None)
 
 
+@pytest.mark.parametrize("text", ["host.speed=1e300x", "host.speed=1e400x", "host.speed=1e-30x"])
+def test_a_ratio_beyond_any_hardware_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no such hardware; give a ratio between 1e-09x and 1e\\+12x"):
+        parse_setting(text)
+
+
 @pytest.mark.parametrize("text", ["host.speed", "host.speed=", "host.speed=0x", "=2x"])
 def test_what_has_no_value_or_no_positive_ratio_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not KNOB=VALUE; write a positive ratio such as host\.speed=2x|no knob ''"):

@@ -107,6 +107,12 @@ def test_what_does_not_fit_the_platform_is_refused(text: str, words: str) -> Non
     assert words in str(error.value)
 
 
+def test_a_knob_of_what_a_platform_does_not_have_moves_nothing() -> None:
+    node = load_platform("cpu-8s")
+
+    assert adjusted(node, parse_setting("accelerator.hbm.bandwidth=2x")) == node
+
+
 def test_an_accelerator_that_is_none_is_refused() -> None:
     with pytest.raises((UsageError, HardwareError)):
         zion_with("accelerator.model=zionex")

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.fakes.hardware import child, write
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
 from tracereplay.errors import HardwareError
@@ -15,11 +16,14 @@ from tracereplay.hardware.collectives.fabric import fabric_of
 from tracereplay.hardware.knobs import parse_setting
 from tracereplay.hardware.load import load_accelerator, load_platform
 from tracereplay.hardware.operators.carry import analytic_time, carry_over
+from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.operators.formulas import mm
-from tracereplay.replay.move import Move, move
+from tracereplay.replay.move import Move, Mover, move
 from tracereplay.replay.site import journey, source_of
 
 LAUNCH, GEMM, ALL_REDUCE = "cudaLaunchKernel", "volta_sgemm_128x64_nn", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+SIZE: dict[str, Any] = {"Collective name": "allreduce", "In msg nelems": 25_000_000, "dtype": "Float"}
+ADD: dict[str, Any] = {"Input Dims": [[1000], [1000], []], "Input type": ["float", "float", "Scalar"]}
 MM: dict[str, Any] = {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["float", "float"]}
 
 
@@ -67,6 +71,29 @@ def test_more_of_one_resource_is_never_slower(tmp_path: Path) -> None:
         assert all((a >= b).all() for a, b in pairwise(ratios))
 
 
+def test_an_assumed_figure_of_the_accelerator_widens_the_bounds_over_its_range(tmp_path: Path) -> None:
+    graph = a_product(tmp_path)
+    node = int(np.flatnonzero(graph.nodes.kind == NodeKind.DEVICE)[0])
+    flops = "[flops]\nfp32 = {{ value = 15.7, unit = 'TFLOP/s', kind = '{}', source = 'ours'{} }}"
+    cards = {"known": flops.format("spec", ""), "unsure": flops.format("assumed", ", range = [7.85, 31.4]")}
+    for name, text in cards.items():
+        write(tmp_path, f"{name}.toml", child("v100-sxm2-32", text, name=name))
+
+    found = {name: moved(graph, "dgx1-v100", f"accelerator.model={tmp_path / name}.toml") for name in cards}
+
+    # Half the rate takes twice the time; of twice the rate the power pays for a part.
+    assert found["known"].factor[node] == found["unsure"].factor[node]
+    assert np.exp(found["unsure"].high[node] - found["known"].high[node]) > 1.8
+    assert np.exp(found["unsure"].low[node] - found["known"].low[node]) < 0.85
+
+
+def test_a_job_of_cpus_leaves_the_accelerators_of_where_it_ran_alone(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, TraceFile(0).step(1, 0, 90_000).op("aten::mm", 10, 80_000, **MM))
+
+    assert (moved(graph, "dgx-a100", source="dgx-a100").factor == 1).all()
+    assert (moved(graph, None, "accelerator.hbm.bandwidth=2x", source="dgx-a100").factor == 1).all()
+
+
 def test_the_host_goes_by_its_speed(tmp_path: Path) -> None:
     graph = a_product(tmp_path)
     host = (graph.nodes.kind == NodeKind.HOST) & (graph.nodes.dur_ns > 0)
@@ -93,7 +120,9 @@ def test_copies_between_host_and_device_go_by_the_link_between_the_two(tmp_path:
 
     found = moved(graph, None, "host.link.bandwidth=4x")
 
-    assert factors(graph, found) == {"Memcpy HtoD (Pinned -> Device)": 0.25}
+    # What a kernel takes at least a copy does too; the rest is a quarter.
+    fixed = shipped().floor_ns
+    assert factors(graph, found)["Memcpy HtoD (Pinned -> Device)"] == pytest.approx((fixed + (100_000 - fixed) / 4) / 100_000)
 
 
 def test_an_unknown_link_stops_where_it_matters_and_is_named_where_it_does_not(tmp_path: Path) -> None:
@@ -131,6 +160,72 @@ def test_a_transfer_is_carried_over_by_the_model_of_collectives(tmp_path: Path) 
     assert (wire.name, wire.size, wire.before_ns, wire.after_ns) == ("all_reduce", 4e6, 80_000, expected.time_ns)
     (transfer, _) = graph.collectives[0].transfers
     assert found.factor[transfer] == pytest.approx(expected.time_ns / 80_000)
+
+
+def test_ranks_of_two_hosts_meet_over_the_network_and_stay_on_two_nodes(tmp_path: Path) -> None:
+    ranks = []
+    for rank in (0, 1):
+        trace = TraceFile(rank, 2, host_name=f"n{rank}").step(1, 0, 1_000).call(LAUNCH, 10, 5, 1)
+        trace.kernel(ALL_REDUCE, 20, 100, 7, 1, **SIZE)
+        ranks.append(trace)
+    graph = graph_of(tmp_path, *ranks)
+
+    def faster(knob: str) -> float:
+        return float(moved(graph, None, f"{knob}=4x", source="dgx-a100").factor.min())
+
+    assert faster("fabric.scale_up.bandwidth") == 1.0
+    assert faster("fabric.scale_out.bandwidth") < 0.9
+
+
+def test_a_job_of_cpus_on_the_hosts_that_it_ran_on_stays_as_it_is(tmp_path: Path) -> None:
+    ranks = []
+    for rank in (0, 1):
+        trace = TraceFile(rank, 2, host_name="n").step(1, 0, 1_000).op("aten::add_", 100, 200, **ADD)
+        trace.op("c10d::allreduce_", 400, 10).gloo("gloo:all_reduce", 420, 100, tid=9)
+        ranks.append(trace)
+    graph = graph_of(tmp_path, *ranks)
+
+    same, faster = (moved(graph, None, *texts, source="cpu-8s") for texts in ((), ("host.memory.bandwidth=2x",)))
+
+    assert (same.factor == 1).all()
+    assert (same.low == 0).all()
+    assert not same.kept.any()
+    assert factors(graph, faster, NodeKind.HOST)["aten::add_"] == 0.5
+    assert {factor for name, factor in factors(graph, faster, NodeKind.HOST).items() if name != "aten::add_"} == {1.0}
+
+
+def test_where_a_job_of_cpus_ran_is_not_known_its_transfers_on_cpus_are_not_modelled(tmp_path: Path) -> None:
+    ranks = [
+        TraceFile(r, 2, host_name="n")
+        .step(1, 0, 1_000)
+        .op("c10d::allreduce_", 400, 10)
+        .gloo("gloo:all_reduce", 420, 100, tid=9)
+        for r in (0, 1)
+    ]
+    graph = graph_of(tmp_path, *ranks)
+
+    found = moved(graph, "cpu-8s", source=None)
+
+    transfers = list(graph.collectives[0].transfers)
+    assert found.kept[transfers].all()
+    assert (found.factor[transfers] == 1).all()
+
+
+def test_settings_hold_for_whatever_stands_in_the_slots_and_the_order_of_questions_does_not_matter(tmp_path: Path) -> None:
+    graph = a_product(tmp_path)
+    mover = Mover.of(graph, source_of(graph, "dgx1-v100"))
+
+    def others(*texts: str) -> list[float]:
+        settings = [setting for text in texts for setting in parse_setting(text)]
+        found = mover.to(journey(mover.source, "zion", settings).target)
+        node = int(np.flatnonzero(graph.nodes.kind == NodeKind.DEVICE)[0])
+        return [float(factor[node]) for factor in found.others]
+
+    plain, fast = others(), others("accelerator.flops=4x", "accelerator.hbm.bandwidth=4x")
+    others("accelerator.model=a100-40-sxm", "accelerator.flops=100x")
+
+    assert all(a > b for a, b in zip(plain, fast, strict=True))
+    assert others() == plain
 
 
 def test_a_transfer_of_unknown_size_has_the_one_that_explains_its_time(tmp_path: Path) -> None:

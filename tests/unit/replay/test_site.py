@@ -2,11 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.hardware import child, write
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
 from tracereplay.errors import UsageError
 from tracereplay.hardware.knobs import Setting, parse_setting
 from tracereplay.replay.site import Site, journey, source_of
+
+OWN_CARD = '[accelerator]\nmodel = {{ value = "{}", unit = "name", kind = "measured", source = "ours" }}'
 
 
 def device_job() -> TraceFile:
@@ -25,6 +28,32 @@ def test_what_the_trace_says_of_the_accelerators_wins_over_the_file(tmp_path: Pa
     assert source is not None
     assert source.name == "dgx1-v100 with v100-sxm2-16"
     assert source.host_speed == 1.0
+
+
+def test_a_platform_that_has_another_accelerator_for_certain_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--from dgx-h100 has h100-sxm, and the trace names v100-sxm2-16"):
+        source_of(graph_of(tmp_path, device_job()), "dgx-h100")
+
+
+def test_an_accelerator_of_the_user_s_own_file_stays(tmp_path: Path) -> None:
+    card = write(tmp_path, "mine.toml", child("v100-sxm2-16", name="my-v100"))
+    node = write(tmp_path, "node.toml", child("dgx1-v100", OWN_CARD.format(card), name="my-node"))
+
+    source = source_of(graph_of(tmp_path, device_job()), node)
+
+    assert source is not None
+    assert source.name == "my-node with my-v100"
+
+
+def test_a_value_for_what_the_file_does_not_know_is_a_fact_about_where_the_job_ran(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, device_job())
+
+    source = source_of(graph, "dgx1-v100", settings("host.link.uplink=15GB/s", "accelerator.hbm.capacity=64GB"))
+
+    assert source is not None
+    facts = dict(source.platform.fields())
+    assert facts["host.link.uplink"].kind == "spec"
+    assert facts["accelerator.hbm.capacity"].text() == "16 GB"
 
 
 def test_a_job_with_device_work_needs_to_say_what_it_ran_on(tmp_path: Path) -> None:

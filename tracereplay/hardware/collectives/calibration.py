@@ -86,12 +86,20 @@ def _is_chosen(one: Offered, all_of_them: tuple[Offered, ...], calibration: Cali
 
 
 def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took, from where, to where
-    kind: Kind, size: float, ranks: Ranks, measured_ns: float, source: Fabric, target: Fabric
+    kind: Kind,
+    size: float,
+    ranks: Ranks,
+    measured_ns: float,
+    source: Fabric,
+    target: Fabric,
+    *,
+    target_ranks: Ranks | None = None,
 ) -> Carried:
     """A recorded transfer's time on other hardware.
 
     The model splits the measured time into latency and bytes as it does its own, and each part is multiplied by how much
     longer or shorter the model has it on the target. On the hardware of the recording that is the measured time.
+    ``target_ranks``: which endpoints take part on the target, where it is not the same ones.
 
     Raises:
         UsageError: a measured time below 0; as ``collective_time``.
@@ -99,7 +107,10 @@ def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took,
     """
     if not 0 <= measured_ns < np.inf:
         raise UsageError(f"a transfer of {measured_ns} ns", hint="give a time of at least 0")
-    before, after = collective_time(source, kind, size, ranks), collective_time(target, kind, size, ranks)
+    before, after = (
+        collective_time(source, kind, size, ranks),
+        collective_time(target, kind, size, ranks if target_ranks is None else target_ranks),
+    )
     if not before.time_ns:  # a single rank sends nothing, here or there
         same = round(measured_ns)
         return Carried(same, same, same, same, 0, before, after)
