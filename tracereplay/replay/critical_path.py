@@ -6,13 +6,12 @@ one, over ranks where a collective was waited for. Law: the pieces tile the step
 What depends on the graph alone is prepared once and serves the walks of many schedules.
 """
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.lags import residue_tail
@@ -44,8 +43,8 @@ _NONE, _ITSELF = -1, -2
 _RELEASED, _STREAM_ORDER = int(RELEASED), int(EdgeKind.STREAM_ORDER)
 
 
-# A piece before it is one: node, lower and upper end, part, whether it is the node's own time.
-_Row = tuple[int, int, int, str, bool]
+_UNEXPLAINED = PART_NAMES.index("unexplained")
+_PART_OF_LAG = np.array([PART_NAMES.index(_LAG_PART.get(kind, "unexplained")) for kind in range(max(EdgeKind) + 1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +67,48 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class _Tiles:
+    """Pieces as columns; ``part`` is a place in ``PART_NAMES``."""
+
+    node: Int64s
+    low_ns: Int64s
+    high_ns: Int64s
+    part: Int64s
+    own: npt.NDArray[Any]
+
+    def pieces(self) -> list[Piece]:
+        """One by one."""
+        columns = (self.part, self.low_ns, self.high_ns, self.node, self.own != 0)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [Piece(PART_NAMES[part], low, high, node, own) for part, low, high, node, own in rows]
+
+
+@dataclass(frozen=True, slots=True)
 class PathGraph:
     """What walks need of a graph: what residue is unexplained; of each arrival the transfer of its rank that follows it
     (``_NONE`` where none does, ``_ITSELF`` for tasks that are no arrivals); the ranks' entries into the recording; the part of
-    each node that a walk came by.
+    each node that a walk came by, as its place in ``PART_NAMES`` (-1: none came by).
     """
 
     graph: DependencyGraph
     tail: Int64s
     follows: Int64s
     entries: frozenset[int]
-    part: dict[int, str] = field(default_factory=dict)
+    part: npt.NDArray[np.int8]
 
     @staticmethod
     def of(graph: DependencyGraph) -> "PathGraph":
         """That of a graph."""
         first = {span.rank: span.first_node for span in reversed(graph.steps)}
-        return PathGraph(graph, residue_tail(graph.nodes), _follows(graph), frozenset(first.values()))
+        return PathGraph(
+            graph, residue_tail(graph.nodes), _follows(graph), frozenset(first.values()), np.full(len(graph), -1, np.int8)
+        )
 
-    def part_of(self, node: int) -> str:
-        """The part that a node's own time belongs to."""
-        found = self.part.get(node)
-        if found is None:
-            found = self.part[node] = _part_of(self.graph, node)
-        return found
+    def parts_of(self, nodes: Int64s) -> npt.NDArray[np.int8]:
+        """The parts that nodes' own times belong to, as places in ``PART_NAMES``."""
+        for node in np.unique(nodes[self.part[nodes] < 0]).tolist():
+            self.part[node] = PART_NAMES.index(_part_of(self.graph, node))
+        return self.part[nodes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,42 +120,38 @@ class CriticalPath:
 
     def parts(self, step: StepTime) -> tuple[Part, ...]:
         """The parts of the critical path of a rank's step; they sum to it."""
-        totals: Counter[str] = Counter()
-        for _, low, upper, part, _ in self._rows(step):
-            totals[part] += upper - low
-        return tuple(Part(n, totals[n], totals[n] / step.dur_ns) for n in PART_NAMES if totals[n])
+        tiles = self._of_step(step)
+        totals = np.zeros(len(PART_NAMES), np.int64)
+        np.add.at(totals, tiles.part, tiles.high_ns - tiles.low_ns)
+        return tuple(Part(n, ns, ns / step.dur_ns) for n, ns in zip(PART_NAMES, totals.tolist(), strict=True) if ns)
 
     def pieces(self, step: StepTime) -> list[Piece]:
         """The pieces of the critical path of a rank's step, the last one first."""
-        return [Piece(part, low, upper, node, own) for node, low, upper, part, own in self._rows(step)]
+        return self._of_step(step).pieces()
 
     def walk(self, node: int, start_ns: int, end_ns: int) -> list[Piece]:
         """Pieces that tile [start_ns, end_ns) backwards along the edges that decided each start."""
-        return [Piece(part, low, upper, at, own) for at, low, upper, part, own in self._walked(node, start_ns, end_ns)]
+        return self._walked(node, start_ns, end_ns).pieces()
 
-    def _rows(self, step: StepTime) -> Iterable[_Row]:
+    def _of_step(self, step: StepTime) -> _Tiles:
         last = self._last_node(step)
         if last is not None:
             return self._walked(last, step.start_ns, step.end_ns)
-        return [(-1, step.start_ns, step.end_ns, "unexplained", False)] if step.dur_ns else []
+        whole = [[-1], [step.start_ns], [step.end_ns], [_UNEXPLAINED], [False]] if step.dur_ns else [[]] * 5
+        return _Tiles(*(np.array(column, np.int64) for column in whole))
 
-    def _walked(self, node: int, start_ns: int, end_ns: int) -> Iterable[_Row]:
+    def _walked(self, node: int, start_ns: int, end_ns: int) -> _Tiles:
         ground, schedule, edges = self.ground, self.schedule, self.ground.graph.edges
         nodes, lows, whys = _walk(
             node, start_ns, end_ns, schedule.start_ns, schedule.end_ns, schedule.waited_for,
             edges.src, edges.lag_ns, edges.kind, edges.from_start, ground.graph.nodes.residue_ns, ground.tail, ground.follows,
         )  # fmt: skip
-        columns = (nodes.tolist(), lows.tolist(), whys.tolist())
-        uppers = [end_ns, *columns[1]][: len(nodes)]
-        for at, low, why, upper in zip(*columns, uppers, strict=True):
-            yield at, low, upper, self._part(at, why), why == _OWN
-
-    def _part(self, node: int, why: int) -> str:
-        if why == _OWN:
-            return self.ground.part_of(node)
-        if why == _PINNED:
-            return "late_entry" if node in self.ground.entries else "unexplained"
-        return "unexplained" if why == _RESIDUE else _LAG_PART[why]
+        highs = np.concatenate([np.array([end_ns], np.int64), lows])[: lows.size]
+        own, lag = whys == _OWN, whys >= 0
+        part = np.full(whys.size, _UNEXPLAINED, np.int64)
+        part[own], part[lag] = ground.parts_of(nodes[own]), _PART_OF_LAG[whys[lag]]
+        part[(whys == _PINNED) & np.isin(nodes, [*ground.entries])] = PART_NAMES.index("late_entry")
+        return _Tiles(nodes, lows, highs, part, own)
 
     def _last_node(self, step: StepTime) -> int | None:
         """The task that starts where a step ends, or the work that drained last if that ends later; None where neither is."""

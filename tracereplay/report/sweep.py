@@ -12,8 +12,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _MARK = "*"
 _HEAD = ("step", "speedup", "binds", "share", "on rank")
 _ALIKE = 0.001
-# Cells of a grid that fit beside each other on a page.
-_MOST_COLUMNS = 6
+# Between columns of a table.
+_GAP = 3
 
 
 def sweep_text(found: Sweep, axes: Sequence[Axis], asked: Sequence[str]) -> str:
@@ -84,16 +84,19 @@ def _solid(length: float) -> str:
 
 
 def _grid(found: Sweep, axes: Sequence[Axis]) -> list[str]:
-    """Times, then what binds, with the second knob's values side by side, so many at a time."""
+    """Times and what binds, the second knob's values side by side, so many at a time as fit on the page."""
     down, across = axes
-    rows = [found.points[k * len(across) : (k + 1) * len(across)] for k in range(len(down))]
+    cells = [_cell(point) for point in found.points]
+    title = f"{down.knob} ↓"
+    heads = [f"{across.knob.rpartition('.')[2]}={value}" for value in across.values]
+    room = WIDTH - max(len(text) for text in (title, *down.values))
+    fitting = max(room // (max(len(text) for text in (*cells, *heads)) + _GAP), 1)
     blocks = []
-    for first, last in pairwise([*range(0, len(across), _MOST_COLUMNS), len(across)]):
-        head = (f"{down.knob} ↓", *(f"{across.knob.rpartition('.')[2]}={value}" for value in across.values[first:last]))
-        cells = [(value, *(_cell(p) for p in row[first:last])) for value, row in zip(down.values, rows, strict=True)]
-        blocks.append(table(head, cells))
-    title = f"step, and what binds: the largest part of the critical path of step {found.step}; across: {across.knob}"
-    return [title, *blocks]
+    for first, last in pairwise([*range(0, len(across), fitting), len(across)]):
+        rows = [(v, *cells[k * len(across) :][first:last]) for k, v in enumerate(down.values)]
+        blocks.append(table((title, *heads[first:last]), rows))
+    words = f"step, and what binds: the largest part of the critical path of step {found.step}; across: {across.knob}"
+    return [words, *blocks]
 
 
 def _cell(point: SweepPoint) -> str:

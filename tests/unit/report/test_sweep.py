@@ -88,3 +88,16 @@ def test_two_knobs_are_a_line_a_value_of_the_one_with_fewer() -> None:
     words = {text.text for text in root.findall(f"{SVG}text")}
     assert {"accelerator.flops=1x", "accelerator.flops=2x", "2.000 ms (4.00x)", "1.000 ms (8.00x)"} <= words
     assert len(root.findall(f"{SVG}circle")) == 6
+
+
+def test_a_wide_grid_is_cut_into_blocks_and_no_cell_is_shortened() -> None:
+    across = parse_axis("accelerator.flops=1x:12x:12")
+    rows = [point("", 8 / a, binds="late_entry") for a in (1, 2, 4) for _ in across.values]
+    knobs = (SweptKnob("host.speed", AXIS.values, True), SweptKnob("accelerator.flops", across.values, True))
+
+    text = sweep_text(Sweep(8_000_000, 1, knobs, tuple(rows), (), 0, None, ()), [AXIS, across], [])
+
+    assert "…" not in text
+    assert text.count("4.000 ms late_entry") == 12
+    assert text.count("host.speed ↓") == 3
+    assert [f"flops={k}x" in text for k in range(1, 13)] == [True] * 12
