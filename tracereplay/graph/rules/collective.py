@@ -81,11 +81,8 @@ def _regrouped(job: Job, members: _ByKey) -> _ByKey:
     """
     if len(job.ranks) < _FEWEST_RANKS or job.ranks_missing or not _clocks_known(job):
         return members
-    loose = {key: group for key, group in members.items() if _is_loose(key, group)}
-    # Messages between pairs of ranks fit no group; what other collectives show says nothing about them, nor they about those.
-    for messages in (False, True):
-        members = _by_ends(job, members, {k: g for k, g in loose.items() if _is_message(g) == messages})
-    return members
+    # All-to-alls and messages run as one kind of kernel, and on some ranks only the former is told: they are put together at once.
+    return _by_ends(job, members, {key: group for key, group in members.items() if _is_loose(key, group)})
 
 
 def _by_ends(job: Job, members: _ByKey, loose: _ByKey) -> _ByKey:
