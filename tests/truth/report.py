@@ -56,6 +56,7 @@ VARIANTS: dict[str, tuple[Features, Dialect]] = {
     "process groups, no rows": (Features(groups=True), Dialect(sync_rows=False)),
     "messages, loader": (Features(loader=True, pipeline=True), Dialect()),
     "everything": (_EVERYTHING, Dialect()),
+    "everything, 2021": (_EVERYTHING, Dialect(sync_rows=False, comm_args=False, record_calls=False, whole_us=True)),
     "everything, no rows": (_EVERYTHING, Dialect(sync_rows=False)),
     "everything, skew, no rows": (_EVERYTHING, Dialect(sync_rows=False, clocks=_SKEWED)),
     "process groups, 2021": (
