@@ -466,7 +466,12 @@ def _move_operators(  # noqa: PLR0913, PLR0917 - a job's operators, from where, 
     """Operators of a job of CPUs on other CPUs: those that memory bounds go by the bandwidth of the hosts' memories, as far as
     it is known and with bounds from no change to that; the others, as all host time, by the speed of the hosts.
     """
-    if source is None or source.platform.description.host.memory == target.description.host.memory:
+    if source is None:
+        made.kept[operators] = True
+        return [
+            "what the job ran on is not described: its operators go by host.speed, its transfers keep their time; --from NAME"
+        ]
+    if source.platform.description.host.memory == target.description.host.memory:
         return []
     bound = operators[np.isin(kinds, _BY_MEMORY) & (graph.nodes.dur_ns[operators] > 0)]
     rates = _memory_rates(source.platform, target)
