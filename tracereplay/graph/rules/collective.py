@@ -81,7 +81,7 @@ def _regrouped(job: Job, members: _ByKey) -> _ByKey:
     """
     if len(job.ranks) < _FEWEST_RANKS or job.ranks_missing or not _clocks_known(job):
         return members
-    # All-to-alls and messages run as one kind of kernel, and on some ranks only the former is told: they are put together at once.
+    # All-to-alls and messages run as one kind of kernel, and only some ranks tell which: they are put together at once.
     return _by_ends(job, members, {key: group for key, group in members.items() if _is_loose(key, group)})
 
 
