@@ -84,5 +84,6 @@ def assemble(wish: Wish, plan: Plan, spread: Spread, platform: Platform) -> Job:
     batch = batch_of_rank(wish.batch, plan.ranks)
     rest = besides_tables(wish.architecture, wish.software, batch)
     policy = Policy(wish.software.optimizer, wish.tiers, wish.load_factor)
-    placement = required(place(plan.shards(), platform, [rest] * plan.ranks, policy), platform)
+    placed = place(plan.shards(), platform, [rest] * plan.ranks, policy, spread.ranks_per_node)
+    placement = required(placed, platform)
     return Job(wish.architecture, plan, batch, wish.software, placement, spread.ranks_per_node)

@@ -10,16 +10,29 @@ from math import log
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tracereplay.errors import UsageError
-from tracereplay.hardware.collectives.fabric import Fabric
-from tracereplay.hardware.collectives.model import Calibration, CollectiveTime, Offered, Ranks, collective_time, offered
+from tracereplay.hardware.collectives.fabric import FAST, LIKELY, SLOW, Fabric, apart, levels_of, narrowed
+from tracereplay.hardware.collectives.model import (
+    MODEL_WITHIN,
+    Calibration,
+    CollectiveTime,
+    Offered,
+    Ranks,
+    collective_time,
+    offered,
+    times_by_case,
+    uneven_all_to_all_time,
+)
 from tracereplay.hardware.collectives.schedules import Kind
 
 # Measured over carried time, 5th percentile over NCCL's sizes from 64 KiB on, from A100 to H100 (`python -m
 # benchmarks.collectives`); its inverse for the other way, since nobody says which way a latency moves that the catalogue does
 # not hold.
 CARRIED_WITHIN: Final = (0.65, 1 / 0.65)
+# That error comes in by and by: in full where a figure that the transfer uses differs by this factor, as for operators.
+_FULL_ERROR: Final = 2.0
 
 
 class Measured(NamedTuple):
@@ -94,29 +107,113 @@ def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took,
     target: Fabric,
     *,
     target_ranks: Ranks | None = None,
+    splits: npt.ArrayLike | None = None,
 ) -> Carried:
-    """A recorded transfer's time on other hardware.
+    """A recorded transfer's time on other hardware. ``splits``: of an uneven all-to-all the bytes from rank *i* to rank *j*, in
+    place of ``size``.
 
     The model splits the measured time into latency and bytes as it does its own, and each part is multiplied by how much
     longer or shorter the model has it on the target. On the hardware of the recording that is the measured time.
     ``target_ranks``: which endpoints take part on the target, where it is not the same ones.
 
+    The interval is ``CARRIED_WITHIN``, weighted by how far the figures that the transfer uses differ, times what the ranges of
+    assumed figures make of the ratio, as far as the recording does not refute them. A figure that both files assume alike is
+    taken at the same end of its range in both.
+
     Raises:
-        UsageError: a measured time below 0; as ``collective_time``.
+        UsageError: a measured time below 0, splits of something else than an all-to-all; as ``collective_time``.
         HardwareError: as ``collective_time``.
     """
     if not 0 <= measured_ns < np.inf:
         raise UsageError(f"a transfer of {measured_ns} ns", hint="give a time of at least 0")
-    before, after = (
-        collective_time(source, kind, size, ranks),
-        collective_time(target, kind, size, ranks if target_ranks is None else target_ranks),
-    )
+    if splits is not None and kind != "all_to_all":
+        raise UsageError(f"splits of a transfer that is {kind}", hint="only an all_to_all has them")
+    here = _Sent(kind, size, ranks, splits)
+    there = here if target_ranks is None else here._replace(ranks=target_ranks)
+    before, after = here.on(source), there.on(target)
     if not before.time_ns:  # a single rank sends nothing, here or there
         same = round(measured_ns)
         return Carried(same, same, same, same, 0, before, after)
     scale = measured_ns / before.time_ns
     latency, total = after.latency_ns * scale, after.time_ns * scale
-    low, high = CARRIED_WITHIN if source is not target else (1.0, 1.0)
+    low, high = _bounds((here, there), source, target, measured_ns, _known_error(source, target, before, after))
     return Carried(
         round(total), round(total * low), round(total * high), round(latency), round(total) - round(latency), before, after
     )
+
+
+class _Sent(NamedTuple):
+    """A transfer: what ``collective_time`` or ``uneven_all_to_all_time`` takes."""
+
+    kind: Kind
+    size: float
+    ranks: Ranks
+    splits: npt.ArrayLike | None
+
+    def on(self, fabric: Fabric) -> CollectiveTime:
+        """Its time on a fabric."""
+        if self.splits is not None:
+            return uneven_all_to_all_time(fabric, self.splits, self.ranks)
+        return collective_time(fabric, self.kind, self.size, self.ranks)
+
+    def cases(self, fabric: Fabric) -> npt.NDArray[np.float64]:
+        """Its likely, fast and slow time there."""
+        return times_by_case(fabric, *self)
+
+
+def _known_error(source: Fabric, target: Fabric, before: CollectiveTime, after: CollectiveTime) -> float:
+    """How much of ``CARRIED_WITHIN`` counts: for latency and for bytes by how far their figures differ, each by its share of
+    the time, on the side where that is larger.
+    """
+    latency, rate = apart(source, target, _levels(source, before) | _levels(target, after))
+    shares = [time.latency_ns / time.time_ns for time in (before, after) if time.time_ns]
+    weights = [min(1.0, one / log(_FULL_ERROR)) for one in (latency, rate)]
+    return min(1.0, weights[0] * max(shares) + weights[1] * (1 - min(shares)))
+
+
+def _bounds(
+    sent: tuple[_Sent, _Sent], source: Fabric, target: Fabric, measured_ns: float, weight: float
+) -> tuple[float, float]:
+    """By what the carried time is multiplied at the ends of its interval."""
+    alike, other = _shared_figures(source, target)
+    low, high = (end**weight for end in CARRIED_WITHIN)
+    here, there = (one.cases(narrowed(fabric, other)) for one, fabric in zip(sent, (source, target), strict=True))
+    ratios = [
+        (there[case] / there[LIKELY] * here[LIKELY] / here[case]) ** _left(here, case, measured_ns) for case in (FAST, SLOW)
+    ]
+    low, high = low * min(1.0, *ratios), high * max(1.0, *ratios)
+    here, there = (one.cases(narrowed(fabric, alike)) for one, fabric in zip(sent, (source, target), strict=True))
+    fast, slow = ((here[case] / here[LIKELY]) ** _left(here, case, measured_ns) for case in (FAST, SLOW))
+    return low * min(1.0, there[FAST] / there[LIKELY] / slow), high * max(1.0, there[SLOW] / there[LIKELY] / fast)
+
+
+def _left(here: npt.NDArray[np.float64], case: int, measured_ns: float) -> float:
+    """The part of the way from the likely to the fast or slow case that the recording does not refute: with the figures there
+    the model would be further from the measured time than it is known to be.
+    """
+    way = log(here[case] / here[LIKELY])
+    if not way or not measured_ns:
+        return 1.0
+    error = MODEL_WITHIN[0] if way > 0 else MODEL_WITHIN[1]
+    return min(1.0, max(0.0, log(measured_ns / error / here[LIKELY]) / way))
+
+
+def _levels(fabric: Fabric, time: CollectiveTime) -> frozenset[str]:
+    """The levels whose links a transfer uses; all where it has no bytes that show them."""
+    return levels_of(fabric, [link.name for link in time.links] or fabric.links)
+
+
+def _shared_figures(source: Fabric, target: Fabric) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
+    """The figures, each a level and ``share`` or ``latency``, whose range is the same in both, and the others: one assumption
+    made twice moves both sides together.
+    """
+    alike: set[tuple[str, str]] = set()
+    other: set[tuple[str, str]] = set()
+    for level in source.figures.keys() | target.figures.keys():
+        one, two = source.figures.get(level), target.figures.get(level)
+        for name in ("share", "latency"):
+            same = (
+                one is not None and two is not None and np.allclose(getattr(one, name), getattr(two, name), rtol=1e-9, atol=0)
+            )
+            (alike if same else other).add((level, name))
+    return frozenset(alike), frozenset(other)

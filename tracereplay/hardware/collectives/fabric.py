@@ -16,8 +16,9 @@ Routes do not depend on bandwidths, so that more bandwidth on any link never mak
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
+from math import inf, log
 from typing import Final
 
 import networkx as nx
@@ -44,13 +45,18 @@ _AMD = ("amd", "epyc")
 _GENERATIONS: Mapping[str, Generation] = {
     "nvlink1": "volta", "nvlink2": "volta", "nvlink3": "ampere", "nvlink4": "hopper", "nvlink5": "blackwell",
 }  # fmt: skip
+# Whose constants stand in where it is another library, or accelerators without such links.
+_STAND_IN: Final[Generation] = "ampere"
 _REDUCING = ("nvlink4", "nvlink5")
+# Links of accelerators that run RCCL.
+_RCCL = "xgmi"
 
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
     """A topology with its library. ``name``: how messages call it; ``figures``: per level of links, whole peaks where it has
-    none; ``assumed``: keys that are assumed or not measured; ``relay``: accelerators may pass on what others send;
+    none; ``assumed``: keys that are assumed or not measured; ``stand_ins``: words on constants of one library that stand in for
+    another's; ``relay``: accelerators may pass on what others send;
     ``unknown``: keys without a value; ``paths``: those found so far, by endpoints and rail.
     """
 
@@ -59,6 +65,7 @@ class Fabric:
     library: Library
     figures: Mapping[str, Figures] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
     relay: bool = True
     unknown: frozenset[str] = frozenset()
     paths: dict[tuple[int, int, int | None], list[list[str]]] = field(default_factory=dict, repr=False)
@@ -125,11 +132,12 @@ class Fabric:
         return self._level(*_HOST, SCALE_OUT, network=False)
 
     def _level(self, *levels: str, network: bool = True) -> nx.Graph:
+        """The links of levels, with their wires: those of an unknown number are all alike in their level, and count as one."""
         chosen = nx.Graph()
         for a, b in self._wires:
             wire = self.graph.edges[a, b]
             if wire.get("level") in levels and (network or node_of(a) == node_of(b)):
-                chosen.add_edge(a, b, links=wire.get("links") or 1)
+                chosen.add_edge(a, b, links=1 if wire.get("links") is None else wire["links"])
         return chosen
 
     @cached_property
@@ -333,7 +341,8 @@ def fabric_of(  # noqa: PLR0913 - each says something of its own
     graph = platform.topology(nodes, nodes_per_rack=nodes_per_rack, oversubscription=oversubscription)
     figures, assumed = _figures(platform)
     unknown = frozenset(key for key, fact in platform.fields() if fact.kind == "unknown")
-    made = Fabric(platform.description.name, graph, _library(platform), figures, assumed, relay, unknown)
+    library, stand_ins = _library(platform), _stand_ins(platform)
+    made = Fabric(platform.description.name, graph, library, figures, assumed, stand_ins, relay, unknown)
     like = next((other for other in alike if made.is_wired_like(other)), None)
     return made if like is None else replace(made, paths=like.paths)
 
@@ -357,14 +366,84 @@ def scaled(fabric: Fabric, bandwidth: Mapping[str, float], latency: Mapping[str,
     return replace(fabric, graph=graph)
 
 
+def levels_of(fabric: Fabric, names: Iterable[str]) -> frozenset[str]:
+    """The levels of one-way links, by their names."""
+    return frozenset(fabric.graph.edges[tuple(name.split(">"))]["level"] for name in names)
+
+
+@lru_cache(maxsize=1024)
+def apart(one: Fabric, other: Fabric, levels: frozenset[str]) -> tuple[float, float]:
+    """How far two fabrics differ in what transfers over these levels use: the greatest logarithm, without sign, of a ratio of
+    two latencies or clocks, and of two rates; infinite where they are wired otherwise or run another library.
+    """
+    if (one.relay, one.endpoints, one.links) != (other.relay, other.endpoints, other.links):
+        return inf, inf
+    if replace(one.library, clock_hz=CLOCK_HZ) != replace(other.library, clock_hz=CLOCK_HZ):
+        return inf, inf
+    latency, rate = abs(log(one.library.clock_hz / other.library.clock_hz)), 0.0
+    for number, name in enumerate(one.links):
+        here, there = (fabric.graph.edges[tuple(name.split(">"))] for fabric in (one, other))
+        if (here["level"], here.get("links")) != (there["level"], there.get("links")):
+            return inf, inf
+        if here["level"] in levels:
+            latency = max(latency, _apart(here.get("latency_ns"), there.get("latency_ns")))
+            rate = max(rate, _apart(one.rates[LIKELY, number], other.rates[LIKELY, number]))
+    return latency, rate
+
+
+def _apart(one: float | None, other: float | None) -> float:
+    """The logarithm of the ratio of two figures, without sign; None and NaN are unknown, and a latency may be 0."""
+    a, b = (None if x is None or np.isnan(x) else float(x) for x in (one, other))
+    if a == b:
+        return 0.0
+    return inf if not a or not b else abs(log(a / b))
+
+
+def narrowed(fabric: Fabric, certain: frozenset[tuple[str, str]]) -> Fabric:
+    """The fabric with some of its figures, each a level and ``share`` or ``latency``, as if their likely value were certain."""
+    if not any(level in fabric.figures for level, _ in certain):
+        return fabric
+    return _narrowed(fabric, certain)
+
+
+@lru_cache(maxsize=64)
+def _narrowed(fabric: Fabric, certain: frozenset[tuple[str, str]]) -> Fabric:
+    figures = dict(fabric.figures)
+    for level, name in certain:
+        if level in figures:
+            likely = getattr(figures[level], name)[LIKELY]
+            figures[level] = replace(figures[level], **{name: (likely, likely, likely)})
+    return replace(fabric, figures=figures)
+
+
+def _technology(platform: Platform) -> str:
+    """What joins the accelerators: by their own ports, else by the platform; empty where nothing is known to."""
+    up, accelerator = platform.description.fabric.scale_up, platform.accelerator
+    port = None if accelerator is None else accelerator.scale_up
+    return (None if port is None else port.technology.value) or (None if up is None else up.technology.value) or ""
+
+
+def _stand_ins(platform: Platform) -> tuple[str, ...]:
+    """Whose library NCCL's constants stand in for, in words; nothing where they are its own."""
+    technology = _technology(platform)
+    if technology in _GENERATIONS:
+        return ()
+    if platform.accelerator is None:
+        what = "gloo between processors"
+    elif technology.startswith(_RCCL):
+        what = f"RCCL over {technology}"
+    else:
+        what = f"accelerators joined by {technology}" if technology else "accelerators without links of a known kind"
+    return (f"collective library: NCCL's constants ({_STAND_IN}) stand in for {what}",)
+
+
 def _library(platform: Platform) -> Library:
     up, processor = platform.description.fabric.scale_up, platform.description.host.processor.value or ""
-    port = None if platform.accelerator is None else platform.accelerator.scale_up
-    technology = (None if port is None else port.technology.value) or (None if up is None else up.technology.value) or ""
+    technology = _technology(platform)
     switched = up is not None and up.layout.value == "switch"
     is_amd = any(word in processor.lower() for word in _AMD)
     return Library(
-        generation=_GENERATIONS.get(technology, "ampere"),
+        generation=_GENERATIONS.get(technology, _STAND_IN),
         processor="amd" if is_amd else "intel",
         reduces=switched and technology in _REDUCING,
         whole_lines=technology != "nvlink1",
@@ -401,10 +480,19 @@ def _figures(platform: Platform) -> tuple[dict[str, Figures], tuple[str, ...]]:
 
 
 def _shares(achievable: Measure | None, peak: Measure) -> tuple[float, float, float]:
+    """What is achieved of a peak: by what is known to be achieved; else as ``UNMEASURED``, of the range of an assumed peak."""
     if achievable is None or achievable.base is None or peak.base is None:
-        return UNMEASURED
-    low, high = achievable.base_range or (achievable.base, achievable.base)
-    return achievable.base / peak.base, high / peak.base, low / peak.base
+        likely, fast, slow = UNMEASURED
+        if peak.base is None or peak.base_range is None:
+            return UNMEASURED
+        low, high = peak.base_range
+        return likely, fast * high / peak.base, slow * low / peak.base
+    likely = achievable.base / peak.base
+    if achievable.base_range is None:
+        return likely, likely, likely
+    # Both may be assumed: the likely share of either end of the peak is possible too.
+    (low, high), ends = achievable.base_range, peak.base_range or (peak.base, peak.base)
+    return likely, max(high, likely * ends[1]) / peak.base, min(low, likely * ends[0]) / peak.base
 
 
 def _latencies(latency: Measure) -> tuple[float, float, float]:

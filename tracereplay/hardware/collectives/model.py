@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tracereplay.errors import UsageError
 from tracereplay.hardware.collectives import schedules
-from tracereplay.hardware.collectives.fabric import FAST, LIKELY, SLOW, Fabric, Floats
+from tracereplay.hardware.collectives.fabric import FAST, LIKELY, SLOW, Fabric, Floats, levels_of
 from tracereplay.hardware.collectives.library import (
     NVLS_ABOVE,
     PLATEAU,
@@ -87,7 +87,8 @@ class LinkUse:
 class CollectiveTime:
     """A collective's time in ns with the ends of its interval; ``latency_ns``: the part that does not depend on bytes;
     ``bottleneck``: the link that its bytes wait for, None where none is sent; ``links``: those with bytes, busiest first;
-    ``assumed``: keys of the platform's file that are assumed or unmeasured.
+    ``assumed``: keys of the platform's file that are assumed or unmeasured, of the levels of its links; ``stand_ins``: words on
+    the constants of one library that stand in for another's.
     """
 
     time_ns: int
@@ -100,6 +101,7 @@ class CollectiveTime:
     basis: Basis
     links: tuple[LinkUse, ...]
     assumed: tuple[str, ...]
+    stand_ins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def collective_time(  # noqa: PLR0913 - each says something of its own
         HardwareError: nothing joins two of the ranks, or the bandwidth of a link on their way is unknown.
     """
     group, offers = _for_size(fabric, kind, size, ranks, algorithm, root)
-    return _chosen(fabric, offers, size, calibration) if len(group.ranks) > 1 else _nothing(fabric)
+    return _chosen(fabric, offers, size, calibration) if len(group.ranks) > 1 else _nothing()
 
 
 def offered(fabric: Fabric, kind: Kind, size: float, ranks: Ranks) -> tuple[Offered, ...]:
@@ -204,17 +206,39 @@ def uneven_all_to_all_time(
         UsageError: splits that are no square of numbers of at least 0, a row for each rank, and as there.
         HardwareError: as there.
     """
+    offers = _for_splits(fabric, splits, ranks, algorithm)
+    return _chosen(fabric, offers, 1.0, calibration) if offers else _nothing()
+
+
+def _for_splits(fabric: Fabric, splits: npt.ArrayLike, ranks: Ranks, algorithm: Algorithm | None) -> tuple[_Offer, ...]:
+    """What there is to choose from for splits, for a size of 1; empty for a single rank."""
     group = _group(fabric, _members(fabric, ranks))
     matrix = schedules.matrix_of(group, splits)
     if len(group.ranks) == 1:
-        return _nothing(fabric)
+        return ()
     wanted = algorithm or "direct"
     if wanted not in {"direct", "hierarchical"}:
         raise UsageError(f"no {wanted} all_to_all", hint="there is direct and hierarchical")
     schedule = _SCHEDULES[wanted](group, "all_to_all", 0, matrix)
     largest = float((matrix - np.diag(np.diag(matrix))).max())
     offers = tuple(_offer(group, "all_to_all", wanted, protocol, schedule) for protocol in _sending(fabric))
-    return _chosen(fabric, _by_size(offers, largest), 1.0, calibration)
+    return _by_size(offers, largest)
+
+
+def times_by_case(fabric: Fabric, kind: Kind, size: float, ranks: Ranks, splits: npt.ArrayLike | None = None) -> Floats:
+    """The times in ns under what a file assumes: likely, fast and slow (``Fabric.rates``); ``splits``: of an all-to-all, as
+    ``uneven_all_to_all_time``. Zeros for a single rank.
+
+    Raises:
+        UsageError: as ``collective_time`` and ``uneven_all_to_all_time``.
+        HardwareError: as there.
+    """
+    if splits is None:
+        _, offers = _for_size(fabric, kind, size, ranks, None, 0)
+    else:
+        offers, size = _for_splits(fabric, splits, ranks, None), 1.0
+    cases = (LIKELY, FAST, SLOW)
+    return np.array([min((offer.at(size, case).ns(Calibration()) for offer in offers), default=0.0) for case in cases])
 
 
 def link_loads(time: CollectiveTime, share: float = 0.5) -> Mapping[str, float]:
@@ -326,11 +350,18 @@ def _chosen(fabric: Fabric, offers: tuple[_Offer, ...], size: float, calibration
     if calibration is None:
         low = min(low, *(offer.at(size, FAST).ns(scale) for offer in offers))
         high = max(high, min(offer.at(size, SLOW).ns(scale) for offer in offers))
+    uses = _uses(fabric, offer, size, time)
     return CollectiveTime(
         round(time), round(low), round(high), round(here[best].latency_ns * scale.latency), offer.algorithm, offer.protocol,
         fabric.links[offer.bottleneck] if size > 0 and offer.loads.any() else None,
-        "model" if calibration is None else "calibrated", _uses(fabric, offer, size, time), fabric.assumed,
+        "model" if calibration is None else "calibrated", uses, _assumed(fabric, uses), fabric.stand_ins,
     )  # fmt: skip
+
+
+def _assumed(fabric: Fabric, uses: tuple[LinkUse, ...]) -> tuple[str, ...]:
+    """Of what is assumed of the fabric the keys of the levels of these links; all of it where no bytes show them."""
+    levels = levels_of(fabric, (link.name for link in uses))
+    return tuple(key for key in fabric.assumed if not levels or key.rpartition(".")[0] in levels)
 
 
 def _uses(fabric: Fabric, offer: _Offer, size: float, time_ns: float) -> tuple[LinkUse, ...]:
@@ -343,9 +374,9 @@ def _uses(fabric: Fabric, offer: _Offer, size: float, time_ns: float) -> tuple[L
     return tuple(LinkUse(fabric.links[loaded[k]], float(moved[k]), float(busy[k])) for k in order)
 
 
-def _nothing(fabric: Fabric) -> CollectiveTime:
-    """A collective of one rank: nothing to send."""
-    return CollectiveTime(0, 0, 0, 0, "direct", "Simple", None, "model", (), fabric.assumed)
+def _nothing() -> CollectiveTime:
+    """A collective of one rank: nothing to send, and nothing assumed."""
+    return CollectiveTime(0, 0, 0, 0, "direct", "Simple", None, "model", (), ())
 
 
 ALGORITHMS: Final[tuple[Algorithm, ...]] = get_args(Algorithm)

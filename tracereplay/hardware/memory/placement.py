@@ -130,13 +130,20 @@ class Policy:
     load_factor: float = CACHE_LOAD_FACTOR
 
 
-def place(shards: Sequence[Shard], platform: Platform, besides: Sequence[Besides], policy: Policy) -> Placement:
-    """Every shard in its tier. ``besides`` has one entry a rank. Whether it fits is in the result; ``required`` refuses what
-    does not.
+def place(
+    shards: Sequence[Shard],
+    platform: Platform,
+    besides: Sequence[Besides],
+    policy: Policy,
+    ranks_per_node: int | None = None,
+) -> Placement:
+    """Every shard in its tier. ``besides`` has one entry a rank; ``ranks_per_node``: how many ranks share a node's memory, by
+    default as many as it has accelerators (or sockets). Whether it fits is in the result; ``required`` refuses what does not.
 
     Raises:
         HardwareError: the capacity of a rank's memory is unknown.
     """
+    width = ranks_of_node(platform) if ranks_per_node is None else ranks_per_node
     capacity, tiers, optimizer = local_capacity(platform), policy.tiers, policy.optimizer
     if tiers is None:
         wanted = _filled(shards, besides, optimizer, capacity)
@@ -149,7 +156,7 @@ def place(shards: Sequence[Shard], platform: Platform, besides: Sequence[Besides
     for one in placed:
         local[one.shard.rank] += one.local_bytes
     ranks = tuple(RankMemory(r, local[r], besides[r], capacity) for r in range(len(besides)))
-    return Placement(placed, ranks, tuple(_nodes(placed, platform)), optimizer)
+    return Placement(placed, ranks, tuple(_nodes(placed, platform, width)), optimizer)
 
 
 def required(placement: Placement, platform: Platform) -> Placement:
@@ -218,9 +225,8 @@ def _placed(shard: Shard, tier: Tier, optimizer: Optimizer, load_factor: float) 
     return PlacedShard(shard, tier, local, size, 0, cached)
 
 
-def _nodes(placed: Iterable[PlacedShard], platform: Platform) -> list[NodeMemory]:
-    """Host memories and disks that are used, by node."""
-    width = ranks_of_node(platform)
+def _nodes(placed: Iterable[PlacedShard], platform: Platform, width: int) -> list[NodeMemory]:
+    """Host memories and disks that are used, by node of ``width`` ranks."""
     used: dict[tuple[int, Tier], int] = {}
     for one in placed:
         for tier, size in ((Tier.HOST, one.host_bytes), (Tier.SSD, one.ssd_bytes)):
