@@ -7,26 +7,44 @@ other kernels are chosen, and only a part of the deviation recurs: p is the fitt
 model's time that is not the floor. An accelerator that is at least as fast in every figure that the work uses is never
 slower, and the floor is never undercut by more than the measurement did.
 
+A product recorded as ``float`` that ran faster than the source's fp32 peak allows ran in tf32, which PyTorch records nowhere
+else. It is carried over as such; on a target without tf32 it runs in fp32. A product in a format that neither data sheet has,
+such as int64, goes by its class alone. ``Basis`` says so row by row.
+
 Nothing is fitted to a pair of accelerators, and none has a constant of its own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tracereplay.errors import UsageError
-from tracereplay.hardware.operators.fitted import Fitted, Residuals, Span, shipped
+from tracereplay.hardware.operators.fitted import Fitted, Residuals, shipped
 from tracereplay.hardware.operators.model import PRODUCTS, Sheet, modelled_ns, sheet_of, sustained
-from tracereplay.hardware.operators.work import Floats, OperatorClass, Work, Works
+from tracereplay.hardware.operators.work import CLASSES, Floats, OperatorClass, Work, Works
 from tracereplay.hardware.schema import Accelerator
 
 # The share of held-out predictions that lies between low and high.
 LEVEL: Final = 0.9
 # On one architecture the known errors come in by and by: in full where a figure differs by this factor.
 _FULL_ERROR: Final = 2.0
+# So many times the fp32 peak and a product ran in tf32, which has eight times the peak. A product's share of a whole
+# model's time, which is known to run in fp32, reaches 1.3 times it (ground_truth/neusight, A100).
+_BEYOND_FP32: Final = 1.5
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Basis(IntEnum):
+    """How a row was carried over: by the model, by the model in tf32 though recorded as fp32, by its class alone."""
+
+    MODEL = 0
+    IN_TF32 = 1
+    BY_CLASS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +59,25 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class CarriedTimes:
-    """Columns of times on other hardware, in nanoseconds."""
+    """Columns of times on other hardware, in nanoseconds, and of how each was got (``Basis``)."""
 
     time_ns: Floats
     low_ns: Floats
     high_ns: Floats
+    basis: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Work as it runs on an accelerator: in the formats that it takes there."""
+
+    works: Works
+    sheet: Sheet
+
+    def on_matrix_units(self) -> Mask:
+        """Which rows are products on matrix units."""
+        formats = [number for number in np.unique(self.works.format) if self.sheet.on_matrix_units(str(number))]
+        return self.works.is_kind(*PRODUCTS) & np.isin(self.works.format, formats)
 
 
 def carry_over(
@@ -60,16 +92,16 @@ def carry_over(
     coefficients = shipped() if fitted is None else fitted
     measured = np.array([measured_ns], np.float64)
     if isinstance(work, OperatorClass):
-        times, how = (
-            carry_over_class(work, measured, source, target, coefficients),
-            f"class alone, {work}: ratio of data sheets",
-        )
+        times = carry_over_class(work, measured, source, target, coefficients)
+        how = f"class alone, {work}: ratio of data sheets"
         how = "not modelled: kept as measured" if work is OperatorClass.OTHER else how
     else:
-        times, how = (
-            carry_over_all(Works.of([work]), measured, source, target, coefficients),
-            f"calibrated roofline, {work.kind}",
-        )
+        times = carry_over_all(Works.of([work]), measured, source, target, coefficients)
+        how = {
+            Basis.MODEL: f"calibrated roofline, {work.kind}",
+            Basis.IN_TF32: f"calibrated roofline, {work.kind}, in tf32: faster than the source's fp32 peak",
+            Basis.BY_CLASS: f"class alone, {work.kind}: neither data sheet has its format",
+        }[Basis(times.basis[0])]
     there = "same data sheet" if _same_figures(sheet_of(source), sheet_of(target)) else how
     return _first(times, there)
 
@@ -88,13 +120,36 @@ def carry_over_all(
     if len(measured_ns) and float(measured_ns.min()) < 0:
         raise UsageError(f"a measured time is negative: {measured_ns.min()} ns", hint="times are not negative")
     if _same_figures(here, there):
-        return CarriedTimes(measured_ns, measured_ns, measured_ns)
-    time = _carried(works, measured_ns, here, there, coefficients)
-    faster, slower = _compared(works, here, there, coefficients)
-    time = np.where(faster, np.minimum(time, measured_ns), time)
-    time = np.where(slower, np.maximum(time, measured_ns), time)
-    low, high = _known_errors(works, here, there, coefficients)
-    return CarriedTimes(time, time * np.exp(low), time * np.exp(high))
+        return _kept(measured_ns)
+    basis = _basis(works, measured_ns, here, there)
+    columns, modelled = np.empty((3, len(works))), basis != Basis.BY_CLASS
+    in_tf32, known = basis[modelled] == Basis.IN_TF32, works.take(modelled)
+    source_run, target_run = (_Run(_in_tf32(known, in_tf32, sheet), sheet) for sheet in (here, there))
+    columns[:, modelled] = _by_model(measured_ns[modelled], source_run, target_run, coefficients)
+    for code in np.unique(works.kind[~modelled]):
+        rows = ~modelled & (works.kind == code)
+        columns[:, rows] = _by_class(CLASSES[code], measured_ns[rows], here, there, coefficients)
+    return CarriedTimes(columns[0], columns[1], columns[2], basis)
+
+
+def _kept(measured_ns: Floats) -> CarriedTimes:
+    return CarriedTimes(measured_ns, measured_ns, measured_ns, np.full(len(measured_ns), Basis.MODEL, np.int8))
+
+
+def _basis(works: Works, measured_ns: Floats, here: Sheet, there: Sheet) -> npt.NDArray[np.int8]:
+    """How each row is carried over. A format that one sheet has does not go by class: the other can be given it."""
+    found = np.full(len(works), Basis.MODEL, np.int8)
+    products = works.is_kind(*PRODUCTS)
+    nowhere = [number for number in np.unique(works.format) if not (here.has(str(number)) or there.has(str(number)))]
+    found[products & np.isin(works.format, nowhere)] = Basis.BY_CLASS
+    if here.has("tf32") and here.has("fp32"):
+        beyond = works.flops > _BEYOND_FP32 * here.rate("fp32") * measured_ns / 1e9
+        found[products & (works.format == "fp32") & beyond & (measured_ns > 0)] = Basis.IN_TF32
+    return found
+
+
+def _in_tf32(works: Works, rows: Mask, sheet: Sheet) -> Works:
+    return replace(works, format=np.where(rows, "tf32", works.format)) if sheet.has("tf32") else works
 
 
 def analytic_time(
@@ -132,19 +187,40 @@ def analytic_times(works: Works, accelerator: Accelerator, fitted: Fitted | None
     coefficients = shipped() if fitted is None else fitted
     sheet = sheet_of(accelerator)
     time = modelled_ns(works, sheet, coefficients)
-    spans = _span(works, sheet, coefficients.residuals)
-    low, high = np.array([span.low for span in spans]), np.array([span.high for span in spans])
-    return CarriedTimes(time, time * np.exp(low), time * np.exp(high))
+    low, high = _spans(_Run(works, sheet), coefficients.residuals)
+    return CarriedTimes(time, time * np.exp(low), time * np.exp(high), np.full(len(works), Basis.MODEL, np.int8))
 
 
-def _carried(works: Works, measured_ns: Floats, here: Sheet, there: Sheet, fitted: Fitted) -> Floats:
-    source, target = modelled_ns(works, here, fitted), modelled_ns(works, there, fitted)
-    if here.architecture == there.architecture:
-        recurring = np.ones(len(works))
+def _by_model(measured_ns: Floats, source: _Run, target: _Run, fitted: Fitted) -> tuple[Floats, Floats, Floats]:
+    """Time, low and high of work whose formats both sheets have."""
+    time = _carried(measured_ns, source, target, fitted)
+    here, there = _figures(source, fitted), _figures(target, fitted)
+    apart = source.on_matrix_units() != target.on_matrix_units()
+    left_out = apart[:, None] & _SUSTAINED
+    at_least, at_most = (np.all(better | left_out, axis=1) for better in (there >= here, there <= here))
+    time = np.where(at_least, np.minimum(time, measured_ns), time)
+    time = np.where(at_most, np.maximum(time, measured_ns), time)
+    low, high = _spans(target, fitted.residuals)
+    weight = np.ones(len(time))
+    if source.sheet.architecture == target.sheet.architecture:
+        weight = _weight(np.abs(np.log(there / here)).max(axis=1, initial=0.0))
+    return time, time * np.exp(low * weight), time * np.exp(high * weight)
+
+
+def _carried(measured_ns: Floats, source: _Run, target: _Run, fitted: Fitted) -> Floats:
+    here, there = (modelled_ns(run.works, run.sheet, fitted) for run in (source, target))
+    if source.sheet.architecture == target.sheet.architecture:
+        recurring = np.ones(len(here))
     else:
-        recurring = 1 - (1 - fitted.persistence) * (1 - fitted.floor_ns / source)
-    carried = target * (measured_ns / source) ** recurring
+        recurring = 1 - (1 - fitted.persistence) * (1 - fitted.floor_ns / here)
+    carried = there * (measured_ns / here) ** recurring
     return np.maximum(carried, np.minimum(measured_ns, fitted.floor_ns))
+
+
+def _weight(apart: Floats) -> Floats:
+    """What part of the known errors comes in where the figures that the work uses are that far apart (natural logarithm)."""
+    weight: Floats = np.minimum(1.0, apart / np.log(_FULL_ERROR))
+    return weight
 
 
 def _same_figures(here: Sheet, there: Sheet) -> bool:
@@ -152,46 +228,35 @@ def _same_figures(here: Sheet, there: Sheet) -> bool:
     return all(getattr(here, name) == getattr(there, name) for name in Sheet.__slots__ if name != "name")
 
 
-def _figures(works: Works, sheet: Sheet, fitted: Fitted) -> Floats:
-    """What the work of each row can use of an accelerator, one column a figure: sustained FLOP/s, FLOP/s of one unit (1 where
-    unknown), bytes a second.
+# Of the columns of ``_figures`` the one that compares units of one kind alone: what they sustain is fitted by kind.
+_SUSTAINED: Final = np.array([True, False, False, False])
+
+
+def _figures(run: _Run, fitted: Fitted) -> Floats:
+    """What the work of each row uses of an accelerator, one column a figure, 1 where it is unknown or not used: sustained
+    FLOP/s, peak FLOP/s, peak FLOP/s of one unit, bytes a second.
     """
-    figures = np.ones((len(works), 3))
-    figures[:, 2] = sheet.bandwidth
+    works, sheet = run.works, run.sheet
+    figures = np.ones((len(works), 4))
+    figures[:, 3] = sheet.bandwidth
     products = works.is_kind(*PRODUCTS)
-    for number in np.unique(works.format[products]):
+    for number in np.unique(works.format[products]).astype(str):
         for kind in PRODUCTS:
             rows = works.is_kind(kind) & (works.format == number)
-            figures[rows, 0] = sustained(sheet, fitted, str(number), kind) if rows.any() else 1.0
-            figures[rows, 1] = sheet.unit_rate(str(number)) if sheet.units is not None and rows.any() else 1.0
-    single = sheet.vector.get("fp32", sheet.peak.get("fp32", 1.0))
-    figures[~products, 0] = single
+            if rows.any():
+                unit = 1.0 if sheet.units is None else sheet.unit_rate(number)
+                figures[rows, :3] = sustained(sheet, fitted, number, kind), sheet.rate(number), unit
+    if np.isfinite(sheet.vector_rate()):
+        figures[~products & (works.flops > 0), :2] = sheet.vector_rate()
     return figures
 
 
-def _compared(works: Works, here: Sheet, there: Sheet, fitted: Fitted) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Rows for which the target is at least as fast in every figure, and at most as fast."""
-    source, target = _figures(works, here, fitted), _figures(works, there, fitted)
-    return np.all(target >= source, axis=1), np.all(target <= source, axis=1)
-
-
-def _known_errors(works: Works, here: Sheet, there: Sheet, fitted: Fitted) -> tuple[Floats, Floats]:
-    """The logarithms by which the bounds lie below and above the prediction."""
-    spans = _span(works, there, fitted.residuals)
-    low, high = np.array([span.low for span in spans]), np.array([span.high for span in spans])
-    if here.architecture != there.architecture:
-        return low, high
-    apart = np.abs(np.log(_figures(works, there, fitted) / _figures(works, here, fitted))).max(axis=1)
-    weight = np.minimum(1.0, apart / np.log(_FULL_ERROR))
-    return low * weight, high * weight
-
-
-def _span(works: Works, sheet: Sheet, known: Residuals) -> list[Span]:
-    products = works.is_kind(*PRODUCTS)
-    return [
-        known.memory if not product else known.matrix if sheet.on_matrix_units(str(number)) else known.vector
-        for product, number in zip(products, works.format, strict=True)
-    ]
+def _spans(run: _Run, known: Residuals) -> tuple[Floats, Floats]:
+    """The known errors of each row: natural logarithms below and above."""
+    kinds = np.where(run.on_matrix_units(), 0, np.where(run.works.is_kind(*PRODUCTS), 1, 2))
+    spans = (known.matrix, known.vector, known.memory)
+    low, high = (np.array([getattr(span, side) for span in spans])[kinds] for side in ("low", "high"))
+    return low, high
 
 
 def carry_over_class(
@@ -199,8 +264,9 @@ def carry_over_class(
 ) -> CarriedTimes:
     """``carry_over`` for columns of work of unknown shape and one class.
 
-    Its time beyond the floor goes by the ratio of the resource that its class is bound by; where that may be arithmetic or
-    memory by the geometric mean, and the bounds hold both. Work of no class that is modelled keeps its time.
+    Its time beyond the floor goes by the ratio of the resource that its class is bound by. A product may be bound by memory or
+    by arithmetic, in the source's fastest format that both have: its ratio is the geometric mean of the two, and the bounds
+    hold both. Work of no class that is modelled keeps its time.
 
     Raises:
         UsageError: a measured time is negative.
@@ -211,14 +277,24 @@ def carry_over_class(
     if len(measured_ns) and float(measured_ns.min()) < 0:
         raise UsageError(f"a measured time is negative: {measured_ns.min()} ns", hint="times are not negative")
     if _same_figures(here, there):
-        return CarriedTimes(measured_ns, measured_ns, measured_ns)
-    memory = here.bandwidth / there.bandwidth
-    shared = sorted(here.peak.keys() & there.peak.keys())
-    arithmetic = [sustained(here, coefficients, number) / sustained(there, coefficients, number) for number in shared]
-    bounds = [memory, *arithmetic] if kind in {*PRODUCTS, OperatorClass.OTHER} else [memory]
-    ratio = 1.0 if kind is OperatorClass.OTHER else float(np.exp(np.mean(np.log(bounds))))
-    fixed = np.minimum(measured_ns, coefficients.floor_ns)
-    low, time, high = (fixed + (measured_ns - fixed) * by for by in (min(bounds), ratio, max(bounds)))
-    spread = coefficients.residuals.memory
-    below, above = np.minimum(low, time) * np.exp(spread.low), np.maximum(high, time) * np.exp(spread.high)
-    return CarriedTimes(time, np.minimum(below, time), np.maximum(above, time))
+        return _kept(measured_ns)
+    columns = _by_class(kind, measured_ns, here, there, coefficients)
+    return CarriedTimes(*columns, np.full(len(measured_ns), Basis.BY_CLASS, np.int8))
+
+
+def _by_class(
+    kind: OperatorClass, measured_ns: Floats, here: Sheet, there: Sheet, fitted: Fitted
+) -> tuple[Floats, Floats, Floats]:
+    """Time, low and high of work of a class."""
+    ratios = [here.bandwidth / there.bandwidth]
+    shared = sorted(number for number in here.peak if there.has(number))
+    if shared and kind in {*PRODUCTS, OperatorClass.OTHER}:
+        fastest = max(shared, key=here.rate)
+        ratios.append(sustained(here, fitted, fastest, kind) / sustained(there, fitted, fastest, kind))
+    ratio = 1.0 if kind is OperatorClass.OTHER else float(np.exp(np.mean(np.log(ratios))))
+    fixed = np.minimum(measured_ns, fitted.floor_ns)
+    low, time, high = (fixed + (measured_ns - fixed) * by for by in (min(*ratios, ratio), ratio, max(*ratios, ratio)))
+    apart = np.abs(np.log(ratios)).max()
+    weight = float(_weight(apart)) if here.architecture == there.architecture else 1.0
+    spread = fitted.residuals.memory
+    return time, low * np.exp(spread.low * weight), high * np.exp(spread.high * weight)

@@ -284,6 +284,14 @@ def copy(shape: Shape, dtype: str, to: str | None = None) -> Work:
     return Work(OperatorClass.COPY, 0, element_bytes(dtype) * count, element_bytes(target) * count, target)
 
 
+def indexed(output: Shape, indices: Shape, dtype: str, *, index_dtype: str = "int64") -> Work:
+    """``torch.gather``, ``index_select`` and indexing: reads the indices and what they choose, however large the source is, and
+    writes it.
+    """
+    chosen = element_bytes(dtype) * elements(output)
+    return Work(OperatorClass.COPY, 0, chosen + element_bytes(index_dtype) * elements(indices), chosen, dtype)
+
+
 def memset(shape: Shape, dtype: str) -> Work:
     """Filling a tensor: writes it."""
     return Work(OperatorClass.MEMSET, 0, 0, element_bytes(dtype) * elements(shape), dtype)

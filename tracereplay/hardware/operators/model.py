@@ -18,7 +18,7 @@ as many on another process. The lower of the two bounds holds, with a soft corne
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from tracereplay.errors import HardwareError
 from tracereplay.hardware.facts import Measure
 from tracereplay.hardware.operators.fitted import Fitted
 from tracereplay.hardware.operators.work import Floats, OperatorClass, Works
-from tracereplay.hardware.schema import Accelerator
+from tracereplay.hardware.schema import Accelerator, Format
 
 # A thread block's tile, its short side along the product's short side: between the smallest and largest of cuBLAS and CUTLASS.
 TILE_SHORT: Final = 64
@@ -38,13 +38,17 @@ WAVE_LONG: Final = 256
 # Sharpness of the corner between the arithmetic and the power bound.
 _CORNER: Final = 8
 _REFERENCE_NM: Final = 16.0
-# A format that runs this much faster than fp32 runs on matrix units; packed vector arithmetic gives a factor of two.
-_MATRIX_GAIN: Final = 2.5
+# Formats that vector units run wherever a sheet has no vector rate beside their peak.
+_SINGLE: Final = frozenset({"fp32", "fp64"})
+# Architectures without matrix units: what they run faster than fp32 is packed vector arithmetic (NVIDIA's Volta white paper:
+# the first with tensor cores; AMD's CDNA white paper: the first with matrix cores).
+_WITHOUT_MATRIX_UNITS: Final = frozenset({"kepler", "maxwell", "pascal", "gcn", "vega"})
 _SECOND_NS: Final = 1e9
 
 PRODUCTS: Final = (OperatorClass.GEMM, OperatorClass.CONV, OperatorClass.ATTENTION)
 # Which format's rate stands in where the sheet has none of its own: the same units run both at one rate.
 _STAND_IN: Final = {"bf16": "fp16", "fp16": "bf16"}
+_ON_SHEETS: Final = frozenset(get_args(Format))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +66,28 @@ class Sheet:
     process_nm: float | None
     architecture: str | None
 
+    def has(self, number: str) -> bool:
+        """Whether the peak of products in a format is known, under its name or that of the format that stands in."""
+        return number in self.peak or _STAND_IN.get(number) in self.peak
+
     def rate(self, number: str) -> float:
         """Peak FLOP/s of products in a format.
 
         Raises:
             HardwareError: the sheet has none.
         """
-        found = self.peak.get(number, self.peak.get(_STAND_IN.get(number, "")))
-        if found is None:
-            raise HardwareError(
-                f"its rate in {number} is unknown",
-                where=f"{self.name}: flops.{number}",
-                hint=f"give it with --set accelerator.flops.{number}=...",
-            )
-        return found
+        if not self.has(number):
+            hint = f"give it with --set accelerator.flops.{number}=..." if number in _ON_SHEETS else "no data sheet has it"
+            raise HardwareError(f"its rate in {number} is unknown", where=f"{self.name}: flops.{number}", hint=hint)
+        return self.peak[number] if number in self.peak else self.peak[_STAND_IN[number]]
 
     def on_matrix_units(self, number: str) -> bool:
-        """Whether products in a format run on matrix units."""
-        if number in self.vector:
-            return self.rate(number) > self.vector[number]
-        single = self.vector.get("fp32", self.peak.get("fp32"))
-        return number not in {"fp32", "fp64"} and (single is None or self.rate(number) > _MATRIX_GAIN * single)
+        """Whether products in a format run on matrix units.
+
+        It follows from the architecture and from which rates a sheet has, never from how high they are: a sheet that has a
+        vector rate beside the peak says so, fp32 and fp64 otherwise run on vector units.
+        """
+        return number in self.vector or (number not in _SINGLE and self.architecture not in _WITHOUT_MATRIX_UNITS)
 
     def unit_rate(self, number: str) -> float:
         """Peak FLOP/s of one unit in a format.
@@ -94,9 +99,13 @@ class Sheet:
             raise HardwareError(
                 "how many compute units it has is unknown",
                 where=f"{self.name}: compute_units",
-                hint="give it with --set accelerator.compute_units=..., or in a file that inherits",
+                hint="give it with --set accelerator.compute_units=N, or in a file that inherits",
             )
         return self.rate(number) / self.units
+
+    def vector_rate(self) -> float:
+        """Peak FLOP/s of element-wise arithmetic, which fp32 vector units do whatever the format; infinite where unknown."""
+        return self.vector.get("fp32", self.peak.get("fp32", float("inf")))
 
     def power_bound(self, fitted: Fitted) -> float:
         """FLOP/s of vector units that the power pays for; infinite where power or process are unknown."""
@@ -141,7 +150,7 @@ def sustained(sheet: Sheet, fitted: Fitted, number: str, kind: OperatorClass = O
     Raises:
         HardwareError: the sheet has no rate for the format.
     """
-    single = number in {"fp32", "fp64"}
+    single = number in _SINGLE
     if sheet.on_matrix_units(number):
         return sheet.rate(number) * (fitted.single.matrix if single else fitted.matrix.efficiency)
     share = fitted.single.conv if kind is OperatorClass.CONV else fitted.single.vector
@@ -169,7 +178,7 @@ def modelled_ns(works: Works, sheet: Sheet, fitted: Fitted) -> Floats:
         tiled = rows & (works.m > 0) & matrix
         if tiled.any():
             tile[tiled] = _tile_flops(works.k[tiled], fitted) / sheet.unit_rate(str(number))
-    arithmetic[~products] = works.flops[~products] / _vector_rate(sheet, fitted)
+    arithmetic[~products] = works.flops[~products] / (sheet.vector_rate() * fitted.single.vector)
     share[~products] = _memory_share(works, fitted)[~products]
     memory = works.bytes_moved / (share * sheet.bandwidth)
     return fitted.floor_ns + _SECOND_NS * (tile + np.hypot(arithmetic, memory))
@@ -197,12 +206,6 @@ def tiled_flops(works: Works, sheet: Sheet) -> Floats:
 def _tile_flops(k: Floats, fitted: Fitted) -> Floats:
     shape = fitted.matrix
     return shape.unit_flops * (np.minimum(k, shape.split_steps) + shape.fill_steps)
-
-
-def _vector_rate(sheet: Sheet, fitted: Fitted) -> float:
-    """FLOP/s of element-wise arithmetic, which fp32 vector units do whatever the format; infinite where unknown."""
-    single = sheet.vector.get("fp32", sheet.peak.get("fp32"))
-    return float("inf") if single is None else single * fitted.single.vector
 
 
 def _memory_share(works: Works, fitted: Fitted) -> Floats:

@@ -147,7 +147,7 @@ def _embedding_backward(call: Call) -> Work:
 
 def _embedding_bag(call: Call) -> Work:
     weight, indices, offsets = (call.shape(i) for i in range(3))
-    bags = offsets[0] - (1 if call.value(8) is True else 0)  # include_last_offset
+    bags = offsets[0] - (1 if call.value(7) is True else 0)  # include_last_offset
     return formulas.table_batched_lookup(Tables(indices[0], bags, 1, weight[-1], call.dtype, _index_type(call, 1)))
 
 
@@ -243,6 +243,37 @@ def _gathered(call: Call) -> Work:
     return formulas.copy(output, call.dtype)
 
 
+def _selected(call: Call) -> Work | None:
+    """``gather`` takes an element an index, ``index_select`` a slice an index along a dimension."""
+    source, index = call.shape(0), call.shape(2)
+    dim = call.value(1)
+    if call.outputs:
+        output = tuple(call.outputs[0])
+    elif call.name == "aten::gather":
+        output = index
+    elif isinstance(dim, int) or len(source) == 1:
+        along = (dim or 0) % len(source)
+        output = (*source[:along], formulas.elements(index), *source[along + 1 :])
+    else:
+        return None  # along which dimension is not recorded
+    return formulas.indexed(output, index, call.dtype, index_dtype=_index_type(call, 2))
+
+
+def _indexed(call: Call) -> Work | None:
+    """``aten::index`` has a list of index tensors, one a leading dimension; they broadcast. One of two or more dimensions that
+    are the source's own may be a mask, and how many elements that takes is not recorded.
+    """
+    source, indices = call.shape(0), [shape for shape in _flat(call.shapes[1:2]) if shape]
+    taken = formulas.broadcast(indices)
+    if call.outputs:
+        output = tuple(call.outputs[0])
+    elif not indices or (len(taken) > 1 and taken == source[: len(taken)]):
+        return None
+    else:
+        output = (*taken, *source[len(indices) :])
+    return formulas.indexed(output, (sum(map(formulas.elements, indices)),), call.dtype)
+
+
 def _sparse_permutation(call: Call) -> Work:
     """``fbgemm::permute_2D_sparse_data``: lengths and values are read and written in another order."""
     count = formulas.elements(call.shape(1)) + formulas.elements(call.shape(2))
@@ -297,7 +328,9 @@ FORMULAS: Final = _rules(
     (r"aten::(native|cudnn|miopen)_batch_norm_backward", _normalisation_backward(2)),
     (r"aten::(sum|mean|max|min|argmax|norm|linalg_vector_norm|cumsum|all|any|nll_loss_forward|diff)", _reduction),
     (r"aten::(adaptive_|_adaptive_)?(avg|max)_pool2d(_with_indices)?", _reduction),
-    (r"aten::(copy_|clone|contiguous|_to_copy|to|type_as|index_select|gather|index)", _copy),
+    (r"aten::(copy_|clone|contiguous|_to_copy|to|type_as)", _copy),
+    (r"aten::(index_select|gather)", _selected),
+    (r"aten::index", _indexed),
     (r"aten::(_?cat|concat|stack|flatten_dense_tensors)", _cat),
     (r"torch\.distributed\.ddp\.reducer::copy_bucket_to_grad", _copy),
     (r"aten::(fill_|zero_|ones_like|zeros_like|ones|zeros|full|new_zeros|new_empty_filled)", _memset),
