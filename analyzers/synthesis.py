@@ -25,6 +25,10 @@ UNMODELLED = (
     "slower computing beside communication",
     "evaluation and checkpoints",
 )
+NO_INTERVAL = "the step is the models' likely time; their known errors and the ranges of what is assumed are not run through it"
+
+# What the models of operators read of an accelerator (``operators.model.Sheet``).
+_OF_ACCELERATOR = ("accelerator.flops.", "accelerator.vector_flops.", "accelerator.compute_units", "accelerator.hbm.bandwidth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +82,19 @@ def synthesise(job: Job, pricer: PlatformPricer) -> Synthesis:
         placement=job.placement,
         exchanges=tuple(rows),
         ways=dict(pricer.ways),
-        assumed=tuple(sorted({*_assumed(pricer), *(key for rate in pricer.ways.values() for key in rate.unknown)})),
+        assumed=tuple(sorted(_assumed(pricer))),
     )
 
 
 def _assumed(pricer: PlatformPricer) -> set[str]:
-    return {key for time in pricer.exchanged.values() for key in time.assumed}
+    """What the step rests on that is assumed or unknown: of the links its collectives use, of the accelerators that it runs on,
+    of the ways to tables outside their memory; and whose library another one's constants stand in for.
+    """
+    facts = {key for key, fact in pricer.platform.fields() if fact.kind == "assumed"}
+    used = {rate.binds for rate in pricer.ways.values()} | ({"accelerator.model"} if pricer.device is None else set())
+    sheet = set() if pricer.device is not None else {key for key in facts if key.startswith(_OF_ACCELERATOR)}
+    exchanged = {text for time in pricer.exchanged.values() for text in (*time.assumed, *time.stand_ins)}
+    return exchanged | (used & facts) | sheet | {key for rate in pricer.ways.values() for key in rate.unknown}
 
 
 def _row(name: str, size: int, op: str, transfer_ns: int, time: CollectiveTime) -> ExchangeRow:

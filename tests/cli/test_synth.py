@@ -152,3 +152,17 @@ def test_what_cannot_be_asked_is_answered_in_one_line(
     assert found == code
     assert line in said
     assert said.count("\n") == 1
+
+
+def test_tables_in_host_memory_count_on_the_nodes_that_the_ranks_are_spread_over(capsys: pytest.CaptureFixture[str]) -> None:
+    found = result(capsys, "--preset", "rm2", "--ranks", "8", "--nodes", "2", "--batch", "4096", "--hardware", "dgx1-v100",
+                   "--placement", "host")  # fmt: skip
+
+    assert [node["node"] for node in found["memory"]["nodes"]] == [0, 1]
+
+
+def test_what_a_step_on_one_node_assumes_is_what_it_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    found = result(capsys, "--preset", "rm2", "--ranks", "8", "--batch", "4096", "--hardware", "zion")
+
+    assert "accelerator.model" in found["assumed"]
+    assert not any(key.startswith("fabric.scale_out") for key in found["assumed"])

@@ -72,7 +72,7 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
 ) -> None:
     """Build a DLRM's training step from its architecture and say what it would take: a calibrated analytic replay."""
     from tracereplay.analyzers.attribution import attribute  # noqa: PLC0415 - heavy imports only when a verb runs
-    from tracereplay.analyzers.synthesis import synthesise  # noqa: PLC0415
+    from tracereplay.analyzers.synthesis import NO_INTERVAL, synthesise  # noqa: PLC0415
     from tracereplay.cli.load import write  # noqa: PLC0415
     from tracereplay.hardware.knobs import HOST_SPEED, parse_setting  # noqa: PLC0415
     from tracereplay.hardware.load import load_platform  # noqa: PLC0415
@@ -97,8 +97,8 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     found = synthesise(job, pricer)
     answer = Answer(platform.description.name, spread.nodes, job, AS_MODELLED, found, attribute(found.graph))
     if as_json:
-        note = "a calibrated analytic replay: no trace was recorded"
-        write(jsonout.envelope("synth", [], [note], synth_result(answer)), output)
+        notes = ["a calibrated analytic replay: no trace was recorded", f"no interval: {NO_INTERVAL}"]
+        write(jsonout.envelope("synth", [], notes, synth_result(answer)), output)
     else:
         write(synth_text(answer), output)
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 
-from tracereplay.errors import UsageError
+from tracereplay.errors import HardwareError, UsageError
 from tracereplay.hardware.cluster import Cluster, join
-from tracereplay.hardware.facts import Fact, Name
+from tracereplay.hardware.facts import Count, Fact, Name
 from tracereplay.hardware.schema import Accelerator, PlatformFile, fields_of
 from tracereplay.hardware.topology import Link, Node, Rate, bisection_of, graph_of, parts_of
 
@@ -53,17 +53,31 @@ class Platform:
             HardwareError: how many parts there are, or how they are wired, is unknown.
             UsageError: the numbers do not fit together, or nodes without network interfaces are to be joined.
         """
-        cluster = Cluster(nodes, nodes_per_rack, oversubscription, self.nodes_per_switch())
+        cluster = Cluster(nodes, nodes_per_rack, oversubscription, 1 if nodes == 1 else self.nodes_per_switch())
+        if cluster.nodes > cluster.nodes_per_switch:
+            self._known("fabric.scale_out.nics", self.description.fabric.scale_out.nics)
         return graph_of(*(self.parts() if nodes == 1 else join(*self.parts(), cluster)))
 
     def nodes_per_switch(self) -> int:
-        """Over how many nodes one scale-up switch reaches."""
+        """Over how many nodes one scale-up switch reaches.
+
+        Raises:
+            HardwareError: how many accelerators the switch reaches, or a node has, is unknown.
+        """
         slots, up = self.description.accelerator, self.description.fabric.scale_up
         if slots is None or up is None or up.domain is None or up.layout.value != "switch":
             return 1
-        return max(1, int(up.domain.value or 1) // int(slots.count.value or 1))
+        reached = self._known("fabric.scale_up.domain", up.domain)
+        return max(1, reached // self._known("accelerator.count", slots.count))
 
     def bisection(self) -> Rate:
         """Bytes a second, one way, between halves of the accelerators for the worst halves; None where it is unknown."""
         slots = self.description.accelerator
-        return None if slots is None else bisection_of(self.parts()[1], int(slots.count.value or 0))
+        return None if slots is None else bisection_of(self.parts()[1], self._known("accelerator.count", slots.count))
+
+    def _known(self, key: str, count: Count) -> int:
+        """A number of parts that a topology cannot do without."""
+        if count.value is None:
+            hint = f"a topology needs it: give it with --set {key}=..., or in a file that inherits this one"
+            raise HardwareError(f"{key} is unknown", where=self.description.name, hint=hint)
+        return int(count.value)

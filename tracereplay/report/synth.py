@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracereplay.analyzers.attribution import Attribution
-from tracereplay.analyzers.synthesis import LABEL, UNMODELLED, Synthesis
+from tracereplay.analyzers.synthesis import LABEL, NO_INTERVAL, UNMODELLED, Synthesis
 from tracereplay.hardware.memory.placement import RankMemory
 from tracereplay.report.table import WIDTH, page, table
 from tracereplay.synth.pricing import Efficiency
@@ -51,7 +51,7 @@ def synth_text(answer: Answer) -> str:
         table(("collective", "kind", "bytes a rank", "transfer", "algorithm", "waits for"), rows, left=(0, 1, 4, 5)),
         _volumes_text(answer),
         _memory_text(answer),
-        "\n".join([_wrapped("not in the model: ", UNMODELLED), *_assumed_lines(found)]),
+        "\n".join([_wrapped("no interval: ", [NO_INTERVAL]), _wrapped("not in the model: ", UNMODELLED), *_assumed_lines(found)]),
     ])  # fmt: skip
 
 

@@ -6,11 +6,13 @@ from tests.fakes.fabrics import fabric, switched
 from tests.fakes.graphs import Edge, Task, graph_by_hand
 from tracereplay.errors import UsageError
 from tracereplay.hardware.collectives.calibration import Measured, calibrate, carry_over_collective
-from tracereplay.hardware.collectives.fabric import fabric_of
+from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
 from tracereplay.hardware.collectives.library import Library
 from tracereplay.hardware.collectives.model import Calibration, collective_time, link_loads
 from tracereplay.hardware.collectives.schedules import Kind
+from tracereplay.hardware.knobs import parse_setting
 from tracereplay.hardware.load import load_platform
+from tracereplay.hardware.settings import adjusted
 from tracereplay.replay.contention import links_of, replay_on_links
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -103,3 +105,40 @@ def test_two_collectives_that_overlap_on_their_links_take_turns() -> None:
 
     assert len(names) == 8
     assert schedule.end_ns.tolist() == [0, 600, 600]
+
+
+def changed(name: str, *settings: str) -> Fabric:
+    """The fabric of a platform under settings of the command line."""
+    return fabric_of(adjusted(load_platform(name), [one for text in settings for one in parse_setting(text)]))
+
+
+@pytest.mark.parametrize("setting", ["fabric.scale_up.bandwidth=1x", "accelerator.hbm.bandwidth=2x", "host.memory.capacity=2x"])
+def test_what_does_not_touch_the_fabric_leaves_a_transfer_as_it_was(setting: str) -> None:
+    carried = carry_over_collective("all_reduce", 64 * MIB, 8, 900_000, changed("zion"), changed("zion", setting))
+
+    assert (carried.time_ns, carried.low_ns, carried.high_ns) == (900_000, 900_000, 900_000)
+
+
+def test_the_ranges_of_the_target_widen_the_interval() -> None:
+    """140 GB/s of zion may be 91 to 367.4: a transfer of bytes alone ends at 140 / 367.4 and 140 / 91 of its likely time."""
+    carried = carry_over_collective("all_to_all", 1 << 30, 8, 5_000_000, changed("dgx1-v100"), changed("zion"))
+
+    assert carried.low_ns / carried.time_ns < 0.65 * 140 / 367.4 * 1.05
+    assert carried.high_ns / carried.time_ns > 140 / 91 / 0.65 * 0.95
+
+
+def test_splits_decide_an_uneven_all_to_all() -> None:
+    """One pair has 900 bytes over a link of 1 byte a ns here and 3 there."""
+    splits = [[0, 900], [0, 0]]
+    here, there = fabric(switched(2, 1)), fabric(switched(2, 3))
+
+    assert carry_over_collective("all_to_all", 0, 2, 1_800, here, there, splits=splits).time_ns == 600
+    with pytest.raises(UsageError, match="only an all_to_all has them"):
+        carry_over_collective("all_reduce", 0, 2, 1_800, here, there, splits=splits)
+
+
+@pytest.mark.parametrize(("name", "words"), [("cpu-2s", "gloo"), ("mi300x-node", "RCCL"), ("dgx1-v100", "")])
+def test_constants_that_stand_in_for_another_library_are_said(name: str, words: str) -> None:
+    told = " ".join(fabric_of(load_platform(name)).stand_ins)
+
+    assert (words in told) if words else not told

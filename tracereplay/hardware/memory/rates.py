@@ -32,7 +32,7 @@ def sockets_of(platform: Platform) -> int:
     """
     sockets = platform.description.host.sockets.value
     if sockets is None:
-        raise HardwareError("host.sockets is unknown", where=platform.description.name, hint="give it in your file")
+        raise HardwareError("host.sockets is unknown", where=platform.description.name, hint=_hint("host.sockets"))
     return int(sockets)
 
 
@@ -46,8 +46,12 @@ def ranks_of_node(platform: Platform) -> int:
     if slots is None:
         return sockets_of(platform)
     if slots.count.value is None:
-        raise HardwareError("accelerator.count is unknown", where=platform.description.name, hint="give it in your file")
+        raise HardwareError("accelerator.count is unknown", where=platform.description.name, hint=_hint("accelerator.count"))
     return int(slots.count.value)
+
+
+def _hint(key: str) -> str:
+    return f"give it with --set {key}=..., or in a file that inherits this one"
 
 
 def host_rate(platform: Platform, sharers: int, remote: bool = False) -> MemoryRate:
@@ -81,7 +85,9 @@ def host_rate(platform: Platform, sharers: int, remote: bool = False) -> MemoryR
         else:
             terms.append(MemoryRate(rate, "host.interconnect.bandwidth"))
     if not terms:
-        raise HardwareError("host.memory.bandwidth is unknown", where=platform.description.name, hint="give it in your file")
+        raise HardwareError(
+            "host.memory.bandwidth is unknown", where=platform.description.name, hint=_hint("host.memory.bandwidth")
+        )
     narrowest = min(terms, key=lambda term: term.bytes_per_s)
     return MemoryRate(narrowest.bytes_per_s, narrowest.binds, tuple(unknown))
 
