@@ -51,7 +51,7 @@ def synth_text(answer: Answer) -> str:
         table(("collective", "kind", "bytes a rank", "transfer", "algorithm", "waits for"), rows, left=(0, 1, 4, 5)),
         _volumes_text(answer),
         _memory_text(answer),
-        "\n".join([_wrapped("no interval: ", [NO_INTERVAL]), _wrapped("not in the model: ", UNMODELLED), *_assumed_lines(found)]),
+        "\n".join([*_limits(), *_assumed_lines(found)]),
     ])  # fmt: skip
 
 
@@ -109,6 +109,11 @@ def _binds(answer: Answer) -> str:
         return "nothing binds"
     link = "" if binding["link"] is None else f", which waits for {binding['link']}"
     return f"what binds: {binding['knob']}{link}; twice as fast it would save {format_ns(binding['saved_ns_2x'])} a step"
+
+
+def _limits() -> list[str]:
+    """What no built step has."""
+    return [_wrapped("no interval: ", [NO_INTERVAL]), _wrapped("not in the model: ", UNMODELLED)]
 
 
 def _volumes_text(answer: Answer) -> str:
