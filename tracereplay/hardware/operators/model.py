@@ -41,8 +41,9 @@ _REFERENCE_NM: Final = 16.0
 # Formats that vector units run wherever a sheet has no vector rate beside their peak.
 _SINGLE: Final = frozenset({"fp32", "fp64"})
 # Architectures without matrix units: what they run faster than fp32 is packed vector arithmetic (NVIDIA's Volta white paper:
-# the first with tensor cores; AMD's CDNA white paper: the first with matrix cores).
-_WITHOUT_MATRIX_UNITS: Final = frozenset({"kepler", "maxwell", "pascal", "gcn", "vega"})
+# the first with tensor cores; AMD's CDNA white paper: the first with matrix cores; Intel's instruction set reference: AVX-512
+# multiplies pairs of bf16 on Cooper Lake, tiles begin with Sapphire Rapids).
+_WITHOUT_MATRIX_UNITS: Final = frozenset({"kepler", "maxwell", "pascal", "gcn", "vega", "cooper-lake"})
 _SECOND_NS: Final = 1e9
 
 PRODUCTS: Final = (OperatorClass.GEMM, OperatorClass.CONV, OperatorClass.ATTENTION)
