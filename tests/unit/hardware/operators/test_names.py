@@ -108,6 +108,27 @@ def test_a_name_leads_to_its_formula(found: Work | None, expected: Work) -> None
     assert found == expected
 
 
+def test_indexing_moves_what_it_takes_whatever_the_size_of_the_source() -> None:
+    # 10 rows of 16 floats, read and written, and 10 indices of 8 bytes
+    expected = Work(OperatorClass.COPY, 0, 640 + 80, 640, F)
+
+    chosen = call("aten::index_select", (10_000, 16), (), (10,), dtypes=(F, "Int", L), values=(None, 0, None))
+    assert chosen == expected
+    assert call("aten::index", (10_000, 16), ((10,),), dtypes=(F, "TensorList")) == expected
+    assert call("aten::gather", (10_000, 16), (), (10, 16), dtypes=(F, "Int", L)) == Work(
+        OperatorClass.COPY, 0, 640 + 1_280, 640, F
+    )
+    assert call("aten::index_select", (10_000, 16), (), (10,), dtypes=(F, "Int", L)) is None
+
+
+def test_the_last_offset_of_a_bag_is_input_seven() -> None:
+    values = (None, None, None, False, 0, False, None, True, -1)
+
+    found = call("aten::_embedding_bag", (100, 16), (10,), (5,), (), (), (), (), (), (), dtypes=(F, L, L), values=values)
+
+    assert found == formulas.lookup(10, 16, 4, F)
+
+
 def test_the_pooled_lookup_of_a_recorded_dlrm_writes_its_6144_floats() -> None:
     found = call(
         "fbgemm::split_embedding_codegen_lookup_adagrad_function", *SPLIT_SHAPES, dtypes=SPLIT_TYPES, outputs=((128, 48),)
