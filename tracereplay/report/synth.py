@@ -51,7 +51,9 @@ def synth_text(answer: Answer) -> str:
         table(("collective", "kind", "bytes a rank", "transfer", "algorithm", "waits for"), rows, left=(0, 1, 4, 5)),
         _volumes_text(answer),
         _memory_text(answer),
-        "\n".join([_wrapped("no interval: ", [NO_INTERVAL]), _wrapped("not in the model: ", UNMODELLED), *_assumed_lines(found)]),
+        "\n".join([
+            _wrapped("no interval: ", [NO_INTERVAL]), _wrapped("not in the model: ", UNMODELLED), *_assumed_lines(found),
+        ]),
     ])  # fmt: skip
 
 

@@ -159,8 +159,8 @@ class _Sent(NamedTuple):
 
 
 def _known_error(source: Fabric, target: Fabric, before: CollectiveTime, after: CollectiveTime) -> float:
-    """How much of ``CARRIED_WITHIN`` counts: for latency and for bytes by how far their figures differ, each by its share of the
-    time, on the side where that is larger.
+    """How much of ``CARRIED_WITHIN`` counts: for latency and for bytes by how far their figures differ, each by its share of
+    the time, on the side where that is larger.
     """
     latency, rate = apart(source, target, _levels(source, before) | _levels(target, after))
     shares = [time.latency_ns / time.time_ns for time in (before, after) if time.time_ns]
@@ -173,7 +173,9 @@ def _bounds(sent: _Sent, source: Fabric, target: Fabric, measured_ns: float, wei
     alike, other = _shared_figures(source, target)
     low, high = (end**weight for end in CARRIED_WITHIN)
     here, there = (sent.cases(narrowed(fabric, other)) for fabric in (source, target))
-    ratios = [(there[case] / there[LIKELY] * here[LIKELY] / here[case]) ** _left(here, case, measured_ns) for case in (FAST, SLOW)]
+    ratios = [
+        (there[case] / there[LIKELY] * here[LIKELY] / here[case]) ** _left(here, case, measured_ns) for case in (FAST, SLOW)
+    ]
     low, high = low * min(1.0, *ratios), high * max(1.0, *ratios)
     here, there = (sent.cases(narrowed(fabric, alike)) for fabric in (source, target))
     fast, slow = ((here[case] / here[LIKELY]) ** _left(here, case, measured_ns) for case in (FAST, SLOW))
@@ -204,6 +206,8 @@ def _shared_figures(source: Fabric, target: Fabric) -> tuple[frozenset[tuple[str
     for level in source.figures.keys() | target.figures.keys():
         one, two = source.figures.get(level), target.figures.get(level)
         for name in ("share", "latency"):
-            same = one is not None and two is not None and np.allclose(getattr(one, name), getattr(two, name), rtol=1e-9, atol=0)
+            same = (
+                one is not None and two is not None and np.allclose(getattr(one, name), getattr(two, name), rtol=1e-9, atol=0)
+            )
             (alike if same else other).add((level, name))
     return frozenset(alike), frozenset(other)
