@@ -535,10 +535,10 @@ def _transfer(graph: DependencyGraph, c: Collective, here: _Wired | None, there:
 
 
 def _of_links(time: CollectiveTime) -> tuple[str, ...]:
-    """Of what is assumed of a platform the keys of levels whose links the collective uses."""
+    """Of what is assumed of a platform the keys of levels that the collective uses, and what stands in for its library."""
     names = " ".join(link.name for link in time.links)
     used = [level for level, sign in _LEVEL_SIGNS if sign in names] or ["fabric.scale_up"]
-    return tuple(key for key in time.assumed if key.startswith(tuple(used)))
+    return (*(key for key in time.assumed if key.startswith(tuple(used))), *time.stand_ins)
 
 
 def _size(c: Collective, members: int) -> float | None:

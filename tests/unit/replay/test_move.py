@@ -228,6 +228,12 @@ def test_settings_hold_for_whatever_stands_in_the_slots_and_the_order_of_questio
     assert others() == plain
 
 
+def test_constants_of_another_library_are_said_to_stand_in(tmp_path: Path) -> None:
+    found = moved(two_ranks(tmp_path, **SIZE), "mi300x-node", "accelerator.compute_units=304")
+
+    assert any(text.startswith("collective library: NCCL's constants") for text in found.assumed)
+
+
 def test_a_transfer_of_unknown_size_has_the_one_that_explains_its_time(tmp_path: Path) -> None:
     graph = two_ranks(tmp_path)
 
