@@ -184,7 +184,10 @@ def pairs(models: Sequence[Model], sources: Sequence[str], targets: Sequence[str
 
 
 def _pair(here: Model, there: Model, fitted: Fitted) -> Pair:
-    carried = carry_over_all(here.works, here.in_place_ns(), accelerator(here.card), accelerator(there.card), fitted)
+    # Every product of these models ran in an `sgemm` kernel (the set's column `Kernel Name`): in fp32, however fast its share
+    # of a model's time makes it look.
+    cards = accelerator(here.card), accelerator(there.card)
+    carried = carry_over_all(here.works, here.in_place_ns(), *cards, fitted, in_fp32=True)
     error = float(carried.time_ns @ here.repeats) / there.measured_ns - 1
     rows = np.zeros(len(here.works), np.bool_)
     apart = np.empty(0)

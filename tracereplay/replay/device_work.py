@@ -11,6 +11,7 @@ wrapper, a view.
 """
 
 import ast
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,13 +41,17 @@ _UNSHAPED = {
 }
 # More than one thread, or a socket, of a host of today moves and computes in a nanosecond.
 _HOST_BYTES_PER_NS, _HOST_FLOPS_PER_NS = 1_000, 20_000
+# cuBLAS names what computes in fp32 alone ``ampere_sgemm_128x64_tn``; with tf32 it is ``ampere_sgemm`` no more but
+# ``ampere_s1688gemm`` or ``cutlass_80_tensorop_s1688gemm``.
+_IN_FP32 = re.compile(r"(?<![a-z0-9])sgemm")
 _ACROSS = ("Memcpy HtoD", "Memcpy DtoH", "MemcpyHtoD", "MemcpyDtoH", "CopyHostToDevice", "CopyDeviceToHost")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
     """Work of tasks: ``node`` in order; ``work`` the place in ``works`` (-1: known by its class alone), ``share`` the part of
-    that work that the task does, ``kind`` its class. ``across``: a copy between host and device.
+    that work that the task does, ``kind`` its class. ``across``: a copy between host and device; ``in_fp32``: a kernel whose
+    name says that it computes in fp32.
     """
 
     node: Int64s
@@ -54,6 +59,7 @@ class TaskWork:
     share: Floats
     kind: tuple[OperatorClass, ...]
     across: Mask
+    in_fp32: Mask
     works: tuple[Work, ...]
 
 
@@ -77,7 +83,8 @@ def task_work(graph: DependencyGraph) -> TaskWork:
         for p, c in zip(place.tolist(), nodes.work_class[chosen].tolist(), strict=True)
     )
     across = np.array([graph.name_of(node).startswith(_ACROSS) for node in chosen.tolist()], np.bool_)
-    return TaskWork(chosen, place, share, kinds, across, tuple(asked.works))
+    in_fp32 = np.array([_IN_FP32.search(graph.name_of(node)) is not None for node in chosen.tolist()], np.bool_)
+    return TaskWork(chosen, place, share, kinds, across, in_fp32, tuple(asked.works))
 
 
 def _of_operators(graph: DependencyGraph, asked: "_Asked", chosen: Int64s) -> Int64s:

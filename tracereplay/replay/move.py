@@ -206,7 +206,7 @@ class Mover:
     def _carry(self, here: Accelerator, there: Accelerator, made: "_Made") -> None:
         work, known = self.work, _shaped(self.work)
         before_ns = self.graph.nodes.dur_ns[work.node].astype(np.float64)
-        carried = carry_over_all(self.works, before_ns[known], here, there)
+        carried = carry_over_all(self.works, before_ns[known], here, there, in_fp32=work.in_fp32[known])
         times = _Times(before_ns[known], carried.time_ns, carried.low_ns, carried.high_ns)
         made.put(work.node[known], self.kinds[known], times)
         for code in np.unique(self.kinds[~known & ~work.across]).tolist():

@@ -31,6 +31,20 @@ def test_a_kernel_does_the_work_of_the_operator_that_launched_it(tmp_path: Path)
     assert share == 1
 
 
+def test_a_kernel_s_name_says_that_it_computed_in_fp32(tmp_path: Path) -> None:
+    names = [
+        "ampere_sgemm_128x64_tn",
+        "ampere_s1688gemm_fp16_128x64",
+        "cutlass_80_tensorop_s1688gemm_128x128",
+        "volta_sgemm_32x128",
+    ]
+    trace = TraceFile().step(1, 0, 200).op("aten::mm", 10, 20, **MM)
+    for number, name in enumerate(names):
+        trace.call(LAUNCH, 12 + number, 1, number + 1).kernel(name, 40 + 10 * number, 8, 7, number + 1)
+
+    assert task_work(graph_of(tmp_path, trace)).in_fp32.tolist() == [True, False, False, True]
+
+
 def test_kernels_of_one_operator_share_its_work_by_their_durations(tmp_path: Path) -> None:
     trace = TraceFile().step(1, 0, 100).op("aten::mm", 10, 20, **MM)
     trace.call(LAUNCH, 12, 5, 1).call(LAUNCH, 18, 5, 2).kernel(GEMM, 30, 30, 7, 1)

@@ -32,9 +32,6 @@ from tracereplay.hardware.schema import Accelerator
 LEVEL: Final = 0.9
 # On one architecture the known errors come in by and by: in full where a figure differs by this factor.
 _FULL_ERROR: Final = 2.0
-# So many times the fp32 peak and a product ran in tf32, which has eight times the peak. A product's share of a whole
-# model's time, which is known to run in fp32, reaches 1.3 times it (ground_truth/neusight, A100).
-_BEYOND_FP32: Final = 1.5
 
 Mask = npt.NDArray[np.bool_]
 
@@ -106,10 +103,17 @@ def carry_over(
     return _first(times, there)
 
 
-def carry_over_all(
-    works: Works, measured_ns: Floats, source: Accelerator, target: Accelerator, fitted: Fitted | None = None
+def carry_over_all(  # noqa: PLR0913 - as carry_over, and what is known of the kernels
+    works: Works,
+    measured_ns: Floats,
+    source: Accelerator,
+    target: Accelerator,
+    fitted: Fitted | None = None,
+    *,
+    in_fp32: Mask | bool = False,
 ) -> CarriedTimes:
-    """``carry_over`` for columns of work of known shape.
+    """``carry_over`` for columns of work of known shape. ``in_fp32``: rows of which the kernel says that it ran in fp32; of the
+    others a product recorded as float ran in tf32 where it was faster than the source's fp32 peak.
 
     Raises:
         UsageError: a measured time is negative.
@@ -121,7 +125,7 @@ def carry_over_all(
         raise UsageError(f"a measured time is negative: {measured_ns.min()} ns", hint="times are not negative")
     if _same_figures(here, there):
         return _kept(measured_ns)
-    basis = _basis(works, measured_ns, here, there)
+    basis = _basis(works, measured_ns, here, there, in_fp32)
     columns, modelled = np.empty((3, len(works))), basis != Basis.BY_CLASS
     in_tf32, known = basis[modelled] == Basis.IN_TF32, works.take(modelled)
     source_run, target_run = (_Run(_in_tf32(known, in_tf32, sheet), sheet) for sheet in (here, there))
@@ -136,15 +140,15 @@ def _kept(measured_ns: Floats) -> CarriedTimes:
     return CarriedTimes(measured_ns, measured_ns, measured_ns, np.full(len(measured_ns), Basis.MODEL, np.int8))
 
 
-def _basis(works: Works, measured_ns: Floats, here: Sheet, there: Sheet) -> npt.NDArray[np.int8]:
+def _basis(works: Works, measured_ns: Floats, here: Sheet, there: Sheet, in_fp32: Mask | bool) -> npt.NDArray[np.int8]:
     """How each row is carried over. A format that one sheet has does not go by class: the other can be given it."""
     found = np.full(len(works), Basis.MODEL, np.int8)
     products = works.is_kind(*PRODUCTS)
     nowhere = [number for number in np.unique(works.format) if not (here.has(str(number)) or there.has(str(number)))]
     found[products & np.isin(works.format, nowhere)] = Basis.BY_CLASS
     if here.has("tf32") and here.has("fp32"):
-        beyond = works.flops > _BEYOND_FP32 * here.rate("fp32") * measured_ns / 1e9
-        found[products & (works.format == "fp32") & beyond & (measured_ns > 0)] = Basis.IN_TF32
+        beyond = works.flops > here.rate("fp32") * measured_ns / 1e9
+        found[products & (works.format == "fp32") & beyond & (measured_ns > 0) & np.logical_not(in_fp32)] = Basis.IN_TF32
     return found
 
 

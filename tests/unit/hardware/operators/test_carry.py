@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from tracereplay.errors import HardwareError, UsageError
 from tracereplay.hardware.facts import Name
 from tracereplay.hardware.load import load_accelerator as load
 from tracereplay.hardware.operators import formulas
-from tracereplay.hardware.operators.carry import Carried, analytic_time, carry_over
+from tracereplay.hardware.operators.carry import Basis, Carried, analytic_time, carry_over, carry_over_all
 from tracereplay.hardware.operators.fitted import (
     Energy,
     Fitted,
@@ -322,6 +323,15 @@ def test_a_float_product_faster_than_fp32_ran_in_tf32() -> None:
     assert fast.basis == "calibrated roofline, gemm, in tf32: faster than the source's fp32 peak"
     assert slow.basis == "calibrated roofline, gemm"
     assert fast.time_ns > 137.4e9 / 15.7e12 * 1e9
+
+
+def test_a_product_whose_kernel_computes_in_fp32_is_none_of_tf32_however_fast_it_looks() -> None:
+    works = Works.of(2 * [formulas.gemm(4096, 4096, 4096, "float")])
+    cards = load_accelerator("a100-80-sxm"), load_accelerator("v100-sxm2-32")
+
+    found = carry_over_all(works, np.full(2, 1.4e6), *cards, in_fp32=np.array([True, False]))
+
+    assert found.basis.tolist() == [Basis.MODEL, Basis.IN_TF32]
 
 
 def test_bounds_of_a_class_come_in_with_the_difference_of_the_figures() -> None:
