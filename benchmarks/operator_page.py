@@ -29,10 +29,10 @@ data, and the V100's margin is no evidence; other cards are.
 _MODELS = """## Whole models, each card held out
 
 Seven cards ran the same models in fp32 (`ground_truth/neusight`; on the A100 each product's kernel is an `sgemm`). The
-operators of a model were measured one by one; measured alone they add up to 58 % to 151 % of the model's own time, so each is taken as its share of that time, which is what a
-recording has. Each is carried over from one card to the card held out, and the sum is held against the time measured there. A
-card's error is the mean over its models of the mean over the cards that they can come from. Floor and matrix units come from
-the H100 and the H200, which are none of the seven.
+operators of a model were measured one by one; measured alone they add up to 58 % to 151 % of the model's own time, so each is
+taken as its share of that time, which is what a recording has. Each is carried over from one card to the card held out, and
+the sum is held against the time measured there. A card's error is the mean over its models of the mean over the cards that
+they can come from. Floor and matrix units come from the H100 and the H200, which are none of the seven.
 
 The figures of others are those of `e2e_measured_and_peers.csv`, on the same models. NeuSight has been trained on these cards,
 and Habitat carries a measurement over, as here; the roofline is the plain one, without a measurement. For the AMD cards only

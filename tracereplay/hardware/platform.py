@@ -35,6 +35,11 @@ class Platform:
         """Each field with its key: the platform's own, then those of the accelerator in its slots under ``accelerator``."""
         return [*fields_of(self.description), *fields_of(self.accelerator, "accelerator")]
 
+    def described(self, key: str) -> str:
+        """A field as a person reads it, with its source; the key alone where there is no such field."""
+        fact = dict(self.fields()).get(key)
+        return key if fact is None else f"{key} {fact.text()}: {fact.source}"
+
     def parts(self) -> tuple[list[Node], list[Link]]:
         """Nodes and links.
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracereplay.replay.columns import GROUPS
 from tracereplay.replay.engine import Timing
-from tracereplay.replay.move import GROUPS, Move
+from tracereplay.replay.move import Move
 
 SAMPLES = 64
 _SEED = 20_220_104  # any: the same answer each time

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import Bottleneck
 from tracereplay.analyzers.overlap import Overlap
-from tracereplay.replay.move import Wire
+from tracereplay.replay.transfers import Wire
 from tracereplay.report.table import table
 from tracereplay.units import format_ns, format_share
 
