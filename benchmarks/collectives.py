@@ -28,8 +28,9 @@ from tracereplay.analyzers.attribution import attribute
 from tracereplay.errors import TracereplayError, UsageError
 from tracereplay.graph.build import build_graph
 from tracereplay.hardware.collectives.calibration import Measured, calibrate, carry_over_collective
-from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
+from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.model import collective_time
+from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.collectives.schedules import KINDS, Kind
 from tracereplay.hardware.load import load_platform
 from tracereplay.trace.job import Extras, read_job

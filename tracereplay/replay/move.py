@@ -16,7 +16,7 @@ import numpy as np
 
 from tracereplay.errors import UsageError
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.hardware.collectives.fabric import fabric_of
+from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.facts import Measure
 from tracereplay.hardware.memory.rates import ranks_of_node
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class

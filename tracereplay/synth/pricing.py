@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracereplay.errors import UsageError
-from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
+from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.library import Algorithm
 from tracereplay.hardware.collectives.model import CollectiveTime, collective_time, link_loads, uneven_all_to_all_time
+from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.memory.rates import MemoryRate, host_rate, ssd_rate
 from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.operators.model import PRODUCTS, Sheet, modelled_ns, sheet_of

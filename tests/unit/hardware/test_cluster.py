@@ -7,8 +7,9 @@ import pytest
 
 from tests.fakes.hardware import child, write
 from tracereplay.errors import HardwareError, UsageError
-from tracereplay.hardware.collectives.fabric import Fabric, fabric_of
+from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.model import collective_time
+from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.load import load_platform
 
 GB = 1_000_000_000

@@ -9,11 +9,14 @@ import pytest
 
 from tests.fakes.fabrics import fabric, full, nodes_of_two, ring, switched
 from tracereplay.errors import HardwareError, UsageError
-from tracereplay.hardware.collectives.fabric import Fabric, fabric_of, scaled
+from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.library import TREE_AT_SIZE, Algorithm, Library, tree_at_size
 from tracereplay.hardware.collectives.model import collective_time, link_loads, uneven_all_to_all_time
+from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.collectives.schedules import Kind
+from tracereplay.hardware.knobs import parse_setting
 from tracereplay.hardware.load import load_accelerator, load_platform
+from tracereplay.hardware.settings import adjusted
 
 SIZE = 1200
 
@@ -163,19 +166,19 @@ def test_the_sum_of_a_message_and_of_its_links() -> None:
 
 
 def test_a_fabric_with_other_rates() -> None:
-    platform = fabric_of(load_platform("dgx1-v100"), nodes=2)
-    before = collective_time(platform, "all_reduce", 1 << 20, 8)
+    platform = load_platform("dgx1-v100")
+    before = collective_time(fabric_of(platform, nodes=2), "all_reduce", 1 << 20, 8)
 
-    faster = collective_time(scaled(platform, {"fabric.scale_up": 2}), "all_reduce", 1 << 20, 8, algorithm=before.algorithm)
-    nearer = collective_time(scaled(platform, {}, {"fabric.scale_up": 0.5}), "all_reduce", 448, 8)
+    def under(text: str) -> Fabric:
+        return fabric_of(adjusted(platform, parse_setting(text)), nodes=2)
+
+    faster = collective_time(under("fabric.scale_up.bandwidth=2x"), "all_reduce", 1 << 20, 8, algorithm=before.algorithm)
+    nearer = collective_time(under("fabric.scale_up.latency=0.5x"), "all_reduce", 448, 8)
 
     assert (faster.latency_ns, faster.protocol) == (before.latency_ns, before.protocol)
     assert faster.time_ns - faster.latency_ns == pytest.approx((before.time_ns - before.latency_ns) / 2, abs=1)
-    assert collective_time(platform, "all_reduce", 448, 8).latency_ns - nearer.latency_ns == 14 * 936 / 2
-    assert collective_time(scaled(platform, {"fabric.scale_out": 9}), "all_reduce", 1 << 20, 8) == before
-    for wrong in ({"fabric.sideways": 2.0}, {"fabric.scale_up": 0.0}):
-        with pytest.raises(UsageError, match=r"its levels are .*fabric\.scale_up"):
-            scaled(platform, wrong)
+    assert collective_time(fabric_of(platform, nodes=2), "all_reduce", 448, 8).latency_ns - nearer.latency_ns == 14 * 936 / 2
+    assert collective_time(under("fabric.scale_out.bandwidth=9x"), "all_reduce", 1 << 20, 8).time_ns == before.time_ns
 
 
 def test_a_single_rank_has_nothing_to_do() -> None:

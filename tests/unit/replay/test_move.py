@@ -12,12 +12,13 @@ from tracereplay.errors import HardwareError
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.calibration import carry_over_collective
-from tracereplay.hardware.collectives.fabric import fabric_of
+from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.knobs import parse_setting
 from tracereplay.hardware.load import load_accelerator, load_platform
-from tracereplay.hardware.operators.carry import analytic_time, carry_over
+from tracereplay.hardware.operators.carry import analytic_times, carry_over
 from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.operators.formulas import mm
+from tracereplay.hardware.operators.work import Works
 from tracereplay.replay.move import Move, Mover, move
 from tracereplay.replay.site import journey, source_of
 
@@ -246,12 +247,13 @@ def test_a_transfer_of_unknown_size_has_the_one_that_explains_its_time(tmp_path:
 
 def test_operators_of_a_job_of_cpus_take_the_model_s_time(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, TraceFile(0).step(1, 0, 90_000).op("aten::mm", 10, 80_000, **MM).op("mine::op", 80_100, 50))
-    expected = analytic_time(mm((4096, 4096), (4096, 4096), "float"), load_accelerator("v100-sxm2-32"))
+    works = Works.of([mm((4096, 4096), (4096, 4096), "float")])
+    expected_ns = analytic_times(works, load_accelerator("v100-sxm2-32")).time_ns[0]
 
     found = moved(graph, "zion", source=None)
 
     operators = factors(graph, found, NodeKind.HOST)
-    assert operators["aten::mm"] == pytest.approx(expected.time_ns / 80_000_000, rel=1e-4)
+    assert operators["aten::mm"] == pytest.approx(expected_ns / 80_000_000, rel=1e-4)
     assert operators["mine::op"] == 1.0
 
 

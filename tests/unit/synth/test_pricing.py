@@ -6,8 +6,8 @@ import pytest
 
 from tests.fakes.platforms import small_platform
 from tracereplay.errors import UsageError
-from tracereplay.hardware.collectives.fabric import fabric_of
 from tracereplay.hardware.collectives.model import collective_time, uneven_all_to_all_time
+from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.load import load_platform
 from tracereplay.hardware.operators.work import OperatorClass, Work
 from tracereplay.synth.assemble import Spread

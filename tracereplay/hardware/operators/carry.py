@@ -14,7 +14,6 @@ such as int64, goes by its class alone. ``Basis`` says so row by row.
 Nothing is fitted to a pair of accelerators, and none has a constant of its own.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
@@ -156,29 +155,9 @@ def _in_tf32(works: Works, rows: Mask, sheet: Sheet) -> Works:
     return replace(works, format=np.where(rows, "tf32", works.format)) if sheet.has("tf32") else works
 
 
-def analytic_time(
-    work: Work, accelerator: Accelerator, efficiency: Mapping[str, float] | None = None, fitted: Fitted | None = None
-) -> Carried:
-    """The time of work that nobody measured: the model's. ``efficiency`` says by class (its name) how much faster than the
-    fitted coefficients the work runs, the floor apart; a class that it leaves out runs as fitted.
-
-    Raises:
-        UsageError: an efficiency is not positive.
-        HardwareError: a figure that the work needs is unknown.
-    """
-    coefficients = shipped() if fitted is None else fitted
-    scale = 1.0 if efficiency is None else efficiency.get(work.kind.value, 1.0)
-    if scale <= 0:
-        raise UsageError(f"the efficiency of {work.kind} is {scale}", hint="give a positive number")
-    times = analytic_times(Works.of([work]), accelerator, coefficients)
-    floor = coefficients.floor_ns
-    by = (floor + (float(times.time_ns[0]) - floor) / scale) / float(times.time_ns[0])
-    return _first(times, f"calibrated roofline without a measurement, {work.kind}", by)
-
-
-def _first(times: CarriedTimes, basis: str, by: float = 1.0) -> Carried:
-    """The first row, multiplied, in whole nanoseconds."""
-    time, low, high = (round(float(column[0]) * by) for column in (times.time_ns, times.low_ns, times.high_ns))
+def _first(times: CarriedTimes, basis: str) -> Carried:
+    """The first row in whole nanoseconds."""
+    time, low, high = (round(float(column[0])) for column in (times.time_ns, times.low_ns, times.high_ns))
     return Carried(time, low, high, basis)
 
 
