@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from tracereplay.collectors.link import Link
+from tracereplay.collectors.link import MTU, Link
 from tracereplay.errors import CollectError
 
 INTERFACE: Final = "eth0"
@@ -52,7 +52,7 @@ def joined_hosts(count: int, link: Link) -> Iterator[tuple[LabHost, ...]]:
     with ExitStack() as stack:
         switch = stack.enter_context(_namespace())
         _run((*switch, "ip", "link", "add", "br0", "type", "bridge"))
-        _run((*switch, "ip", "link", "set", "br0", "up"))
+        _run((*switch, "ip", "link", "set", "br0", "mtu", str(MTU), "up"))
         hosts = []
         for number in range(count):
             enter = stack.enter_context(_namespace())
@@ -103,10 +103,10 @@ def _namespace() -> Iterator[tuple[str, ...]]:
 def _plug_in(switch: tuple[str, ...], host: LabHost, port: str) -> None:
     holder = host.enter[2]
     _run((*switch, "ip", "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", holder))
-    _run((*switch, "ip", "link", "set", port, "master", "br0", "up"))
+    _run((*switch, "ip", "link", "set", port, "mtu", str(MTU), "master", "br0", "up"))
     _run((*host.enter, "ip", "link", "set", "lo", "up"))
     _run((*host.enter, "ip", "address", "add", f"{host.address}/{_PREFIX}", "dev", INTERFACE))
-    _run((*host.enter, "ip", "link", "set", INTERFACE, "up"))
+    _run((*host.enter, "ip", "link", "set", INTERFACE, "mtu", str(MTU), "up"))
     _run((*host.enter, "sh", "-c", f"echo {CONGESTION_CONTROL} > /proc/sys/net/ipv4/tcp_congestion_control"))
 
 

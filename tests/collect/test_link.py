@@ -16,9 +16,9 @@ def test_rates_and_delays_are_written_as_tc_writes_them() -> None:
     ]  # fmt: skip
 
 
-def test_a_bucket_holds_a_quarter_of_a_millisecond_and_at_least_three_frames() -> None:
+def test_a_bucket_holds_a_quarter_of_a_millisecond_and_at_least_two_frames() -> None:
     assert parse_link("1gbit").bucket_bytes == 31_250
-    assert parse_link("10mbit").bucket_bytes == 3 * 1514
+    assert parse_link("10mbit").bucket_bytes == 2 * 9014
 
 
 @pytest.mark.parametrize(
