@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from tracereplay.analyzers.prediction import OtherHardware, predict
+from tracereplay.collectors.lab_platform import FILE_NAME
 from tracereplay.collectors.link import Link
 from tracereplay.graph.build import build_graph
 from tracereplay.graph.model import DependencyGraph
@@ -106,8 +107,18 @@ def read_recording(folder: Path) -> Recorded:
     Raises:
         TraceError: it cannot be read.
     """
-    graph = build_graph(read_job([folder]))
+    graph = build_graph(read_job([str(folder)]))
     return Recorded(folder, graph, float(median(summarise(graph, recorded_step_times(graph)).longest_ns)))
+
+
+def read_point(folder: Path, link: Link) -> Point:
+    """All recordings over a link: folders of a folder.
+
+    Raises:
+        TraceError: one cannot be read.
+    """
+    recorded = tuple(read_recording(one) for one in sorted(folder.iterdir()) if (one / FILE_NAME).exists())
+    return Point(link, recorded[0].folder / FILE_NAME, recorded)
 
 
 def pairs_of(job: str, points: Sequence[Point]) -> list[Pair]:
