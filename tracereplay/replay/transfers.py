@@ -42,13 +42,17 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A collective on a fabric: its nodes, the group of its error, its times; ``wire`` is None where nothing models it."""
+    """A collective on a fabric: its nodes, the group of its error, its times; ``wire`` is None where nothing models it.
+    ``here``, ``there``: what the model says of it where it was recorded and on the fabric, for the links that it keeps busy.
+    """
 
     nodes: Int64s
     group: int
     times: "Times"
     wire: Wire | None
     assumed: tuple[str, ...]
+    here: CollectiveTime | None = None
+    there: CollectiveTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ def transfer_on(graph: DependencyGraph, c: Collective, here: Wired | None, there
         return Transfer(nodes, -1, Times(*(np.zeros(0) for _ in range(4))), None, ())
     kind: Kind = c.name  # type: ignore[assignment] # one of KINDS
     recorded_ns = int(graph.nodes.dur_ns[nodes].max() if c.transfer_ns is None else c.transfer_ns)
+    before = None
     if here is None:
         time = collective_time(there.fabric, kind, size or 0.0, at)
         bounds = (time.low_ns, time.time_ns, time.high_ns)
@@ -94,7 +99,7 @@ def transfer_on(graph: DependencyGraph, c: Collective, here: Wired | None, there
         size = size if size is not None else _explaining(here.fabric, kind, here.of(members), recorded_ns)
         sides = (here.of(members), recorded_ns, here.fabric, there.fabric)
         carried = carry_over_collective(kind, size, *sides, target_ranks=at)
-        time, bounds = carried.target, (carried.low_ns, carried.time_ns, carried.high_ns)
+        before, time, bounds = carried.source, carried.target, (carried.low_ns, carried.time_ns, carried.high_ns)
     low, after_ns, high = (max(b, 1) for b in bounds)
     latency = time.latency_ns / time.time_ns if time.time_ns else nan
     wire = Wire(c.name, size, time.algorithm, time.bottleneck, latency, recorded_ns, after_ns)
@@ -102,7 +107,7 @@ def transfer_on(graph: DependencyGraph, c: Collective, here: Wired | None, there
     before_ns = graph.nodes.dur_ns[nodes].astype(np.float64)
     times = Times(before_ns, *(before_ns * ratio * by for by in (1.0, low / after_ns, high / after_ns)))
     group = SCALE_OUT if len({there.fabric.island[place] for place in at}) > 1 else SCALE_UP
-    return Transfer(nodes, group, times, wire, _of_links(time))
+    return Transfer(nodes, group, times, wire, _of_links(time), before, time)
 
 
 def _of_links(time: CollectiveTime) -> tuple[str, ...]:

@@ -244,6 +244,20 @@ class Fabric:
             raise HardwareError(f"nothing joins {end} and {nic}", where=self.name, hint="give host.link in your file")
         return paths[0]
 
+    def host_way(self, source: int) -> tuple[int, ...]:
+        """The numbers of the one-way links from an endpoint to the memory of its host: those to the nearest socket of its node
+        (the first of several); none where the endpoint is a socket, or none is joined. The way back has the same links, each
+        number with its last bit turned.
+        """
+        end = self.endpoints[source]
+        sockets = sorted(
+            (n for n, kind in self.graph.nodes.data("kind") if kind == "socket" and node_of(n) == node_of(end)), key=order_of
+        )
+        if end in sockets:
+            return ()
+        ways = [paths[0] for socket in sockets if (paths := widest(self._hosts, end, socket))]
+        return tuple(self._number[way] for way in pairwise(min(ways, key=len))) if ways else ()
+
     def _network(self, nic: str, other: str) -> list[str]:
         """From interface to interface over rail switches, racks and the spine."""
         here, there = self._plugged(nic), self._plugged(other)
