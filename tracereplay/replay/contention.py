@@ -34,7 +34,7 @@ from tracereplay.trace.times import Int64s
 
 _END, _START = 0, 1
 # Transfers end at whole nanoseconds, rounded up. Rates are floating point: less than this over a whole one is its error.
-_SLIVER_NS = 1e-3
+SLIVER_NS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ class _Network(NamedTuple):
 
     A task: ``work`` left at ``since``, ``rate`` since then, ``version`` of its prediction, ``seen`` a mark of searches. A
     link: ``head`` of its list of running transfers, ``reached`` a mark, and while rates are filled in its capacity ``used``,
-    how many transfers are still ``open`` and their loads ``opened``, whether it is ``full``. An entry of ``link``: its ``load``,
-    its neighbours ``after`` and ``before`` in the link's list, and ``owner``, its task.
+    how many transfers are still ``open`` and their loads ``opened``, whether it is ``full``. An entry of ``link``: its
+    ``load``, its neighbours ``after`` and ``before`` in the link's list, and ``owner``, its task.
     """
 
     first: Any
@@ -305,7 +305,7 @@ def _settle(net: Any, changed: Any, now: Any, heap: Any, made: Any) -> Any:
             net.since[node] = now
             net.rate[node] = rates[k]
             net.version[node] += 1
-            until = now + np.int64(max(math.ceil(net.work[node] / rates[k] - _SLIVER_NS), 0))
+            until = now + np.int64(max(math.ceil(net.work[node] / rates[k] - SLIVER_NS), 0))
             heapq.heappush(heap, (until, np.int64(_END), made, node, net.version[node]))
             made += 1
     return made

@@ -50,8 +50,8 @@ class Move:
     ``high``; the group whose error it shares, -1 where it has none. ``kept``: nodes that nothing models.
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
-    ``wires`` the collectives, one for each that took place; ``sharing``: the links that transfers share, None where no fabric is
-    modelled.
+    ``wires`` the collectives, one for each that took place; ``sharing``: the links that transfers share, None where no fabric
+    is modelled.
     """
 
     factor: Floats
@@ -220,9 +220,10 @@ class Mover:
         """What shares links on the target; what did in the recording is found once."""
         if not self.copies:
             self.copies.append(Copies.of(self.graph, self.work.node[self.work.across]))
-        if not self.alone:
+        if here is not None and not self.alone:
             self.alone.append(alone_of(self.graph, here, there.transfers, self.copies[0]))
-        return sharing_of(self.graph, self.alone[0], there, self.copies[0], factor)
+        shares = np.ones(len(self.graph)) if here is None else self.alone[0]
+        return sharing_of(self.graph, shares, there, self.copies[0], factor)
 
     def _has(self, accelerator: Accelerator) -> bool:
         """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""

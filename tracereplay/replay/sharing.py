@@ -1,4 +1,4 @@
-"""Transfers of a moved job that share links: in, its collectives and copies on two fabrics; out, timings in which they slow each
+"""Transfers of a moved job that share links: in, collectives and copies on two fabrics; out, timings in which they slow each
 other down.
 
 What one transfer takes is found alone (``replay.transfers``); who overlaps with whom only a replay says::
@@ -22,10 +22,10 @@ import numpy as np
 
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.hardware.collectives.fabric import LIKELY, Fabric
+from tracereplay.hardware.collectives.fabric import LIKELY
 from tracereplay.hardware.collectives.model import NS_PER_S, CollectiveTime, link_loads
 from tracereplay.replay.columns import Floats, Mask
-from tracereplay.replay.contention import Links, replay_on_links, work_on_links
+from tracereplay.replay.contention import SLIVER_NS, Links, replay_on_links, work_on_links
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.transfers import Transfer, Wired
@@ -49,39 +49,48 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies between host and device, a row each: task, rank by index, whether to the device, bytes (NaN: not recorded)."""
+    """Copies between host and device, a row each: task, rank by index, to the device or not, bytes (NaN: not recorded), queue."""
 
     node: Int64s
     rank: Int64s
     inward: Mask
     bytes: Floats
+    queues: tuple[frozenset[Queue], ...]
 
     @staticmethod
     def of(graph: DependencyGraph, nodes: Int64s) -> "Copies":
         """The copies among a graph's tasks."""
-        rank, kept = graph.nodes.rank[nodes], graph.nodes.dur_ns[nodes] > 0
-        sizes = [
-            graph.tables[r].args_of(int(graph.nodes.row[n])).get("bytes") for n, r in zip(nodes[kept], rank[kept], strict=True)
-        ]
-        inward = np.array([graph.name_of(node).startswith(_INWARD) for node in nodes[kept].tolist()], np.bool_)
+        nodes = nodes[graph.nodes.dur_ns[nodes] > 0]
+        rank = graph.nodes.rank[nodes]
+        sizes = [graph.tables[r].args_of(int(graph.nodes.row[n])).get("bytes") for n, r in zip(nodes, rank, strict=True)]
+        inward = np.array([graph.name_of(node).startswith(_INWARD) for node in nodes.tolist()], np.bool_)
         known = np.array([float(size) if isinstance(size, int) else np.nan for size in sizes], np.float64)
-        return Copies(nodes[kept], rank[kept], inward, known)
+        return Copies(nodes, rank, inward, known, tuple(frozenset([_queue(graph, node)]) for node in nodes.tolist()))
 
     def on(self, graph: DependencyGraph, wired: Wired, took_ns: Floats) -> list[Flow]:
         """What they load between host and device; nothing where the ranks' places or the links' rates are not known. A copy of
         unknown size keeps the narrowest of its links busy all the time.
         """
         found = []
-        rates = wired.fabric.rates[LIKELY]
-        for node, rank, inward, size, ns in zip(self.node, self.rank, self.inward, self.bytes, took_ns, strict=True):
-            place = wired.places.endpoint.get(graph.rank_numbers[rank] or 0)
-            way = () if place is None else wired.fabric.host_way(place)
-            links = [number ^ 1 if inward else number for number in way if np.isfinite(rates[number])]
-            if links:
-                moved = min(rates[number] for number in links) * ns / NS_PER_S if np.isnan(size) else size
-                loads = {wired.fabric.links[n]: min(moved / rates[n] * NS_PER_S / max(ns, 1.0), 1.0) for n in links}
-                found.append(Flow(np.array([node]), frozenset([_queue(graph, int(node))]), loads))
+        for rank, inward in dict.fromkeys(zip(self.rank.tolist(), self.inward.tolist(), strict=True)):
+            mine = np.flatnonzero((self.rank == rank) & (self.inward == inward))
+            links = _known_way(wired, graph.rank_numbers[rank] or 0, inward=inward)
+            if not links:
+                continue
+            rates = wired.fabric.rates[LIKELY, links] / NS_PER_S
+            moved = np.where(np.isnan(self.bytes[mine]), rates.min() * took_ns[mine], self.bytes[mine])
+            loads = np.minimum(moved[:, None] / rates / np.maximum(took_ns[mine], 1.0)[:, None], 1.0).tolist()
+            names = [wired.fabric.links[number] for number in links]
+            for at, row in zip(mine.tolist(), loads, strict=True):
+                found.append(Flow(self.node[at : at + 1], self.queues[at], dict(zip(names, row, strict=True))))
         return found
+
+
+def _known_way(wired: Wired, rank: int, *, inward: bool) -> list[int]:
+    """The links of known rate between a rank's device and its host, in the direction of a copy."""
+    place = wired.places.endpoint.get(rank)
+    way = () if place is None else wired.fabric.host_way(place)
+    return [number ^ 1 if inward else number for number in way if np.isfinite(wired.fabric.rates[LIKELY, number])]
 
 
 def collectives_on(graph: DependencyGraph, transfers: Iterable[Transfer], *, there: bool) -> list[Flow]:
@@ -108,7 +117,7 @@ def _queue(graph: DependencyGraph, node: int) -> Queue:
 
 @dataclass(frozen=True, slots=True)
 class SharedLinks:
-    """The links on which transfers of different queues may slow each other down, for ``contention``. ``flows`` are all transfers;
+    """The links on which transfers of different queues may slow each other down, for ``contention``. ``flows``: all transfers;
     ``member``: those on these links, one after the other, each task; ``begin``: where each begins there; ``queues``: a number
     for the queues of each. ``on`` and ``link``: a row for each of them and each of its links.
     """
@@ -151,19 +160,23 @@ class SharedLinks:
             for at, load in column:
                 routes.setdefault(at, []).append((link, load))
         chosen = sorted(routes)
-        rows = [
+        rows = sorted(
             (int(node), link, load / flows[at].nodes.size)
             for at in chosen
             for node in flows[at].nodes
             for link, load in routes[at]
-        ]
-        rows.sort()
-        node, link, load = (np.array([row[k] for row in rows]) for k in range(3))
+        )
+        node = np.array([row[0] for row in rows], np.int64)
         first = np.searchsorted(node, np.arange(len(graph) + 1)).astype(np.int64)
         sizes = [flows[at].nodes.size for at in chosen]
         return SharedLinks(
             flows=tuple(flows),
-            links=Links(first, link.astype(np.int64), np.ones(len(columns)), load.astype(np.float64)),
+            links=Links(
+                first,
+                np.array([row[1] for row in rows], np.int64),
+                np.ones(len(columns)),
+                np.array([row[2] for row in rows], np.float64),
+            ),
             member=np.concatenate([flows[at].nodes for at in chosen]) if chosen else np.zeros(0, np.int64),
             begin=np.cumsum([0, *sizes[:-1]], dtype=np.int64) if chosen else np.zeros(0, np.int64),
             queues=np.array([numbers[flows[at].queues] for at in chosen], np.int64),
@@ -173,8 +186,6 @@ class SharedLinks:
 
     def are_shared(self, schedule: Schedule) -> bool:
         """Whether two transfers of different queues overlap on a link in a schedule."""
-        if not self.begin.size:
-            return False
         start = np.minimum.reduceat(schedule.start_ns[self.member], self.begin)[self.on]
         end = np.maximum.reduceat(schedule.end_ns[self.member], self.begin)[self.on]
         order = np.lexsort((start, self.link))
@@ -202,8 +213,8 @@ def _overlap(link: Any, queues: Any, start: Any, end: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What shares links after a move. ``alone``: a number a task, by which its recorded time is multiplied to have what it would
-    have taken alone where it was recorded; ``there``: the links of the target.
+    """What shares links after a move. ``alone``: of each task's recorded time the part that it would have taken alone where it
+    was recorded; ``there``: the links of the target.
     """
 
     alone: Floats
@@ -211,26 +222,31 @@ class Sharing:
 
     def applied(self, graph: DependencyGraph, timing: Timing) -> Timing:
         """The timing with every transfer as long as it is among the others; a plain replay of it is the schedule."""
-        work_ns = timing.dur_ns * self.alone
         before = self.without(timing)
-        if not self.there.are_shared(replay(graph, before)):
+        if not self.there.begin.size:
             return before
-        slowed = replay_on_links(graph, self.there.links, timing, work_ns)
         on_links = np.diff(self.there.links.first) > 0
+        # What the recording lost to sharing is nowhere but in the loop: there the plain pass cannot tell that nothing overlaps.
+        lost_before = bool((self.alone[on_links] != 1).any())
+        if not lost_before and not self.there.are_shared(replay(graph, before)):
+            return before
+        asked = replace(before, dur_ns=np.where(on_links, timing.dur_ns, before.dur_ns))
+        slowed = replay_on_links(graph, self.there.links, asked, timing.dur_ns * self.alone)
         return replace(before, dur_ns=np.where(on_links, slowed.end_ns - slowed.start_ns, before.dur_ns))
 
     def without(self, timing: Timing) -> Timing:
-        """The timing with every transfer as long as it is alone."""
+        """The timing with every transfer as long as it is alone, to the next nanosecond as in ``contention``."""
         if (self.alone == 1).all():
             return timing
-        return replace(timing, dur_ns=np.rint(timing.dur_ns * self.alone).astype(np.int64))
+        work_ns = np.ceil(timing.dur_ns * self.alone - SLIVER_NS).astype(np.int64)
+        return replace(timing, dur_ns=np.where(self.alone == 1, timing.dur_ns, work_ns))
 
 
 def alone(graph: DependencyGraph, here: SharedLinks) -> Floats:
     """What of each task's recorded time it would have taken alone: 1 where nothing overlapped with it on these links."""
     share = np.ones(len(graph))
-    recorded = replay(graph)
-    if here.are_shared(recorded):
+    recorded = replay(graph) if here.begin.size else None
+    if recorded is not None and here.are_shared(recorded):
         work_ns, took_ns = work_on_links(graph, here.links, recorded), recorded.end_ns - recorded.start_ns
         on_links = (np.diff(here.links.first) > 0) & (took_ns > 0)
         share[on_links] = work_ns[on_links] / took_ns[on_links]
@@ -272,30 +288,26 @@ def lost(graph: DependencyGraph, sharing: Sharing, asked: Timing, shared: Timing
             busy[name] = busy.get(name, 0.0) + load * float(own[flow.nodes].max())
     schedule = replay(graph, shared)
     length_ns = int(schedule.end_ns.max(initial=0) - schedule.start_ns.min(initial=np.iinfo(np.int64).max)) if len(graph) else 0
-    name = max(busy, key=lambda one: busy[one], default=None)
+    busiest = max(busy, key=lambda one: busy[one], default=None)
     return Lost(
         # Durations are whole nanoseconds: less than one is not a loss.
         slowed=sum(one >= 1 for one in losses),
         lost_ns=round(sum(one for one in losses if one >= 1)),
         recorded_lost_ns=round(sum(float(taken[flow.nodes].max()) for flow in sharing.there.flows)),
-        busiest_link=name,
-        busiest_share=None if name is None or length_ns <= 0 else busy[name] / length_ns,
+        busiest_link=busiest,
+        busiest_share=None if busiest is None or length_ns <= 0 else busy[busiest] / length_ns,
     )
 
 
 def sharing_of(graph: DependencyGraph, shares: Floats, there: Wired, copies: Copies, factor: Floats) -> Sharing:
-    """What shares links on the target; ``shares`` as ``alone`` gives them, ``factor`` what the move makes of each task's time."""
+    """What shares links on the target; ``shares`` as ``alone`` gives them, ``factor`` by what the move multiplies each time."""
     took_ns = graph.nodes.dur_ns[copies.node] * factor[copies.node]
     flows = [*collectives_on(graph, there.transfers, there=True), *copies.on(graph, there, took_ns)]
     return Sharing(shares, SharedLinks.of(graph, flows))
 
 
-def alone_of(graph: DependencyGraph, here: Wired | None, transfers: Iterable[Transfer], copies: Copies) -> Floats:
-    """What of the recorded times transfers would have taken alone on the fabric of the recording; all of it where that is not
-    described.
-    """
-    if here is None:
-        return np.ones(len(graph))
+def alone_of(graph: DependencyGraph, here: Wired, transfers: Iterable[Transfer], copies: Copies) -> Floats:
+    """What of their recorded times transfers would have taken alone on the fabric of the recording."""
     took_ns = graph.nodes.dur_ns[copies.node].astype(np.float64)
     flows = [*collectives_on(graph, transfers, there=False), *copies.on(graph, here, took_ns)]
     return alone(graph, SharedLinks.of(graph, flows))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import Bottleneck
 from tracereplay.analyzers.overlap import Overlap
+from tracereplay.replay.sharing import Lost
 from tracereplay.replay.transfers import Wire
 from tracereplay.report.table import table
 from tracereplay.units import format_ns, format_share
@@ -54,6 +55,19 @@ def _overlapped(found: Overlap) -> str:
     return (
         f"{there}, {much} than alone (median of {found.kinds:,} kinds of kernels that occur both ways); predictions keep that"
     )
+
+
+def shared_line(found: Lost) -> str:
+    """What transfers lose to each other on the links that they share, and which link has the most to carry."""
+    if found.slowed:
+        line = f"{found.slowed:,} transfers overlap on links and lose {format_ns(found.lost_ns)} to sharing them"
+    else:
+        line = "no transfers slow each other down on a link"
+    if found.recorded_lost_ns:
+        line = f"{line}; {format_ns(found.recorded_lost_ns)} of sharing in the recording is taken out"
+    if found.busiest_link is None:
+        return line
+    return f"{line}; the busiest link is {found.busiest_link}, {format_share(found.busiest_share or 0.0)} of the time"
 
 
 def _part_cells(part: object) -> tuple[str, str]:
