@@ -49,7 +49,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies between host and device, a row each: task, rank by index, to the device or not, bytes (NaN: not recorded), queue."""
+    """Copies between host and device, a row each: task, rank by index, to the device or not, bytes (NaN: unknown), queue."""
 
     node: Int64s
     rank: Int64s
