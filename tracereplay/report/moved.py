@@ -94,15 +94,16 @@ def _savings(before: Bottleneck, after: Bottleneck) -> Sequence[tuple[str, ...]]
 
 def _wire_rows(wires: Sequence[Wire]) -> Sequence[tuple[str, ...]]:
     """Equal collectives in one row."""
-    groups: dict[tuple[str, float | None], list[Wire]] = {}
+    groups: dict[tuple[str, float | None, bool], list[Wire]] = {}
     for wire in wires:
-        groups.setdefault((wire.name, wire.size), []).append(wire)
+        groups.setdefault((wire.name, wire.size, wire.uneven), []).append(wire)
     rows = []
-    for (name, size), same in groups.items():
+    for (name, size, uneven), same in groups.items():
         first = same[0]
         latency = "" if first.latency_share != first.latency_share else format_share(first.latency_share)
         before, after = sum(w.before_ns for w in same), sum(w.after_ns for w in same)
         known = "not recorded" if size is None else f"{size:,.0f}"
         link = first.bottleneck or "latency alone"
-        rows.append((name, f"{len(same):,}", known, format_ns(before), format_ns(after), first.algorithm, latency, link))
+        algorithm = f"{first.algorithm}, uneven" if uneven else first.algorithm
+        rows.append((name, f"{len(same):,}", known, format_ns(before), format_ns(after), algorithm, latency, link))
     return rows
