@@ -27,6 +27,7 @@ from tracereplay.replay.columns import Columns, Floats, Mask, Times
 from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.hosts import move_copies, move_host, move_operators
 from tracereplay.replay.places import places
+from tracereplay.replay.sharing import Copies, Sharing, alone_of, sharing_of
 from tracereplay.replay.site import Site
 from tracereplay.replay.transfers import Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
@@ -49,7 +50,8 @@ class Move:
     ``high``; the group whose error it shares, -1 where it has none. ``kept``: nodes that nothing models.
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
-    ``wires`` the collectives, one for each that took place.
+    ``wires`` the collectives, one for each that took place; ``sharing``: the links that transfers share, None where no fabric
+    is modelled.
     """
 
     factor: Floats
@@ -60,6 +62,7 @@ class Move:
     others: tuple[Floats, ...]
     assumed: tuple[str, ...]
     wires: tuple[Wire, ...]
+    sharing: Sharing | None = None
 
 
 def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
@@ -85,6 +88,8 @@ class Mover:
     kinds: Int64s
     devices: list[tuple[Accelerator, Columns]] = field(default_factory=list)
     fabrics: list[Wired] = field(default_factory=list)
+    copies: list[Copies] = field(default_factory=list)
+    alone: list[Floats] = field(default_factory=list)
 
     @staticmethod
     def of(graph: DependencyGraph, source: Site | None) -> "Mover":
@@ -97,10 +102,12 @@ class Mover:
         """The move to a target; raises as ``move``."""
         made = Columns.of(len(self.graph))
         assumed = self._move_devices(target, made)
-        wires, of_wires = self._move_wires(target, made)
+        sides = self._sides(target)
+        wires, of_wires = self._move_wires(sides, target, made)
         assumed += [*of_wires, *move_host(self.graph, target, made)]
-        others = self._others(target, made)
-        return Move(made.factor, made.low, made.high, made.group, made.kept, others, tuple(dict.fromkeys(assumed)), wires)
+        others, texts = self._others(target, made), tuple(dict.fromkeys(assumed))
+        sharing = None if sides is None else self._sharing(*sides, made.factor)
+        return Move(made.factor, made.low, made.high, made.group, made.kept, others, texts, wires, sharing)
 
     def _move_devices(self, target: Site, made: Columns) -> list[str]:
         work, source, there = self.work, self.source, target.platform.accelerator
@@ -177,19 +184,27 @@ class Mover:
             found.append(other.factor)
         return tuple(found)
 
-    def _move_wires(self, target: Site, made: Columns) -> tuple[tuple[Wire, ...], list[str]]:
-        """The collectives in the model, and what they rest on that is assumed."""
+    def _sides(self, target: Site) -> tuple[Wired | None, Wired] | None:
+        """The fabrics that transfers leave and come to; None where they stay on that of a job of CPUs, or there are none."""
         if not self.graph.collectives:
-            return (), []
+            return None
         on_cpus = self.graph.host_carries_classes
         stays = target.platform.accelerator is None or self._has(target.platform.accelerator)
         if on_cpus and stays and self._is_at(target.platform):
-            made.kept[[n for c in self.graph.collectives for n in c.transfers]] = self.source is None
-            return (), []
+            return None
         # What a CPU backend took says nothing of accelerators' links: there the model alone does.
         as_recorded = self.source is not None and (not on_cpus or stays)
         here = self._wired(self.source.platform) if self.source is not None and as_recorded else None
-        there = self._wired(target.platform)
+        return here, self._wired(target.platform)
+
+    def _move_wires(
+        self, sides: tuple[Wired | None, Wired] | None, target: Site, made: Columns
+    ) -> tuple[tuple[Wire, ...], list[str]]:
+        """The collectives in the model, and what they rest on that is assumed."""
+        if sides is None:
+            made.kept[[n for c in self.graph.collectives for n in c.transfers]] = self.source is None
+            return (), []
+        here, there = sides
         if not there.transfers:
             there.transfers.extend(transfer_on(self.graph, c, here, there) for c in self.graph.collectives)
         for transfer in there.transfers:
@@ -200,6 +215,15 @@ class Mover:
         wires = tuple(transfer.wire for transfer in there.transfers if transfer.wire is not None)
         assumed = dict.fromkeys(key for transfer in there.transfers for key in transfer.assumed)
         return wires, [target.platform.described(key) for key in assumed]
+
+    def _sharing(self, here: Wired | None, there: Wired, factor: Floats) -> Sharing:
+        """What shares links on the target; what did in the recording is found once."""
+        if not self.copies:
+            self.copies.append(Copies.of(self.graph, self.work.node[self.work.across]))
+        if here is not None and not self.alone:
+            self.alone.append(alone_of(self.graph, here, there.transfers, self.copies[0]))
+        shares = np.ones(len(self.graph)) if here is None else self.alone[0]
+        return sharing_of(self.graph, shares, there, self.copies[0], factor)
 
     def _has(self, accelerator: Accelerator) -> bool:
         """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""

@@ -13,6 +13,7 @@ from tracereplay.replay.batch import replay_steps
 from tracereplay.replay.engine import Timing, replay
 from tracereplay.replay.move import LEVEL, Move
 from tracereplay.replay.schedule import Schedule
+from tracereplay.replay.sharing import on_links
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.uncertainty import SAMPLES, sampled
 from tracereplay.replay.whatif import Scenario
@@ -30,9 +31,11 @@ class Interval:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A scenario replayed: its schedule, the steps of every rank in it and under the other readings of what cannot be split,
-    the job's steps. ``known``: one number is the answer, not an interval alone.
+    the job's steps. ``known``: one number is the answer, not an interval alone. ``timing``: with the time that transfers take
+    among the others on their links.
     """
 
+    timing: Timing
     schedule: Schedule
     after: list[StepTime]
     others: list[list[StepTime]]
@@ -43,13 +46,16 @@ class Outcome:
 
 def outcome(graph: DependencyGraph, scenario: Scenario, move: Move | None = None, samples: int = SAMPLES) -> Outcome:
     """The steps of a scenario; with a ``move`` its known errors, drawn ``samples`` times and replayed, widen the interval."""
+    scenario = on_links(graph, scenario, None if move is None else move.sharing)
     schedule = replay(graph, scenario.timing)
     after = step_times(graph, schedule)
     steps = summarise(graph, after)
     others = _other_steps(graph, scenario, after)
     bounds = hull([steps.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
     errors = None if move is None else _sampled(graph, scenario.timing, move, samples, steps.mean_ns)
-    return Outcome(schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors))
+    return Outcome(
+        scenario.timing, schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors)
+    )
 
 
 def hull(readings_ns: list[int]) -> Interval | None:

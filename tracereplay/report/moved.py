@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import Bottleneck
 from tracereplay.analyzers.overlap import Overlap
+from tracereplay.replay.sharing import Lost
 from tracereplay.replay.transfers import Wire
 from tracereplay.report.table import table
 from tracereplay.units import format_ns, format_share
@@ -56,6 +57,19 @@ def _overlapped(found: Overlap) -> str:
     )
 
 
+def shared_line(found: Lost) -> str:
+    """What transfers lose to each other on the links that they share, and which link has the most to carry."""
+    if found.slowed:
+        line = f"{found.slowed:,} transfers overlap on links and lose {format_ns(found.lost_ns)} to sharing them"
+    else:
+        line = "no transfers slow each other down on a link"
+    if found.recorded_lost_ns:
+        line = f"{line}; {format_ns(found.recorded_lost_ns)} of sharing in the recording is taken out"
+    if found.busiest_link is None:
+        return line
+    return f"{line}; the busiest link is {found.busiest_link}, {format_share(found.busiest_share or 0.0)} of the time"
+
+
 def _part_cells(part: object) -> tuple[str, str]:
     if part is None:
         return "", ""
@@ -80,15 +94,16 @@ def _savings(before: Bottleneck, after: Bottleneck) -> Sequence[tuple[str, ...]]
 
 def _wire_rows(wires: Sequence[Wire]) -> Sequence[tuple[str, ...]]:
     """Equal collectives in one row."""
-    groups: dict[tuple[str, float | None], list[Wire]] = {}
+    groups: dict[tuple[str, float | None, bool], list[Wire]] = {}
     for wire in wires:
-        groups.setdefault((wire.name, wire.size), []).append(wire)
+        groups.setdefault((wire.name, wire.size, wire.uneven), []).append(wire)
     rows = []
-    for (name, size), same in groups.items():
+    for (name, size, uneven), same in groups.items():
         first = same[0]
         latency = "" if first.latency_share != first.latency_share else format_share(first.latency_share)
         before, after = sum(w.before_ns for w in same), sum(w.after_ns for w in same)
         known = "not recorded" if size is None else f"{size:,.0f}"
         link = first.bottleneck or "latency alone"
-        rows.append((name, f"{len(same):,}", known, format_ns(before), format_ns(after), first.algorithm, latency, link))
+        algorithm = f"{first.algorithm}, uneven" if uneven else first.algorithm
+        rows.append((name, f"{len(same):,}", known, format_ns(before), format_ns(after), algorithm, latency, link))
     return rows
