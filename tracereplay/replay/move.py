@@ -23,13 +23,14 @@ from tracereplay.hardware.operators.carry import analytic_times, carry_over_all,
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
 from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator
+from tracereplay.replay.busy_periods import carry_over_together
 from tracereplay.replay.columns import Columns, Floats, Mask, Times
 from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.hosts import move_copies, move_host, move_operators
 from tracereplay.replay.places import places
 from tracereplay.replay.sharing import Copies, Sharing, alone_of, sharing_of
 from tracereplay.replay.site import Site
-from tracereplay.replay.transfers import Wire, Wired, hosts_of, members_of, transfer_on
+from tracereplay.replay.transfers import Transfer, Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
 
@@ -206,7 +207,8 @@ class Mover:
             return (), []
         here, there = sides
         if not there.transfers:
-            there.transfers.extend(transfer_on(self.graph, c, here, there) for c in self.graph.collectives)
+            found = [transfer_on(self.graph, c, here, there) for c in self.graph.collectives]
+            there.transfers.extend(found if here is None else carry_over_together(self.graph, found, self._alone(here, found)))
         for transfer in there.transfers:
             if transfer.wire is None:
                 made.kept[transfer.nodes] = True
@@ -218,12 +220,19 @@ class Mover:
 
     def _sharing(self, here: Wired | None, there: Wired, factor: Floats) -> Sharing:
         """What shares links on the target; what did in the recording is found once."""
+        shares = np.ones(len(self.graph)) if here is None else self._alone(here, there.transfers)
+        return sharing_of(self.graph, shares, there, self._copies(), factor)
+
+    def _copies(self) -> Copies:
         if not self.copies:
             self.copies.append(Copies.of(self.graph, self.work.node[self.work.across]))
-        if here is not None and not self.alone:
-            self.alone.append(alone_of(self.graph, here, there.transfers, self.copies[0]))
-        shares = np.ones(len(self.graph)) if here is None else self.alone[0]
-        return sharing_of(self.graph, shares, there, self.copies[0], factor)
+        return self.copies[0]
+
+    def _alone(self, here: Wired, transfers: list[Transfer]) -> Floats:
+        """What of each task's recorded time it would have taken alone where it was recorded."""
+        if not self.alone:
+            self.alone.append(alone_of(self.graph, here, transfers, self._copies()))
+        return self.alone[0]
 
     def _has(self, accelerator: Accelerator) -> bool:
         """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""

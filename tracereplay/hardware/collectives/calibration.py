@@ -4,6 +4,7 @@ Two sizes decide two numbers, by which all latencies and the time of all bytes a
 is then NCCL's choice of algorithms and protocols under these numbers, no further fit.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import exp, log
@@ -144,7 +145,8 @@ def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took,
         same = round(measured_ns)
         return Carried(same, same, same, same, 0, before, after)
     if before.stack_ns or after.stack_ns:
-        return _carried_between_hosts(before, after, measured_ns)
+        total, low, high = carry_over_between_hosts((before,), (after,), measured_ns)
+        return Carried(round(total), round(low), round(high), after.latency_ns, round(total) - after.latency_ns, before, after)
     scale = measured_ns / before.time_ns
     latency, total = after.latency_ns * scale, after.time_ns * scale
     low, high = _bounds((here, there), source, target, measured_ns, _known_error(source, target, before, after))
@@ -153,35 +155,37 @@ def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took,
     )
 
 
-def _carried_between_hosts(before: CollectiveTime, after: CollectiveTime, measured_ns: float) -> Carried:
-    """A transfer between hosts, whose network stacks take their time whatever the link.
+def carry_over_between_hosts(
+    before: Sequence[CollectiveTime], after: Sequence[CollectiveTime], measured_ns: float
+) -> tuple[float, float, float]:
+    """What transfers between hosts, recorded as ``measured_ns`` together, take together elsewhere, with the ends of its
+    interval; ``before`` and ``after``: what the model says of each, here and there. Hosts' network stacks take their time
+    whatever the link.
 
     How far each part of the model's time may be off is known beforehand (``_PART_ERRORS``); the recording says how far they are
     off together, and each part takes of it what its error and its weight make likely: it is multiplied by ``exp(k * error**2 *
     share)``, with the one ``k`` under which the parts are the recorded time. What stays unknown then, to first order, is the
     bounds of the prediction; on the same hardware nothing does.
     """
-    here, there = (np.maximum(_parts(time), 0.0) for time in (before, after))
+    here, there = (np.sum([_parts(time) for time in times], axis=0) for times in (before, after))
+    if not here.sum() or not measured_ns:
+        return measured_ns, measured_ns, measured_ns
     error = np.array(_PART_ERRORS)
     share = here / here.sum()
     weight = error**2 * share
     corrected = np.exp(_multiplier(here, weight, measured_ns) * weight)
-    parts = there * corrected
-    total = float(parts.sum())
-    seen = float((share * weight).sum())
+    total = float((there * corrected).sum())
     # The joint errors of the parts after the recording, and the way on which they count: what differs between both sides.
-    left = np.diag(error**2) - np.outer(weight, weight) / seen
+    left = np.diag(error**2) - np.outer(weight, weight) / float((share * weight).sum())
     way = (there - here) * corrected / total
     spread = exp(_TIMES_SIGMA * float(np.sqrt(max(way @ left @ way, 0.0))))
-    latency = float(parts[0])
-    return Carried(
-        round(total), round(total / spread), round(total * spread), round(latency), round(total) - round(latency), before, after
-    )
+    return total, total / spread, total * spread
 
 
 def _parts(time: CollectiveTime) -> npt.NDArray[np.float64]:
     """A time's latency, what the hosts' stacks take, and what the wire takes."""
-    return np.array([time.latency_ns, time.stack_ns, time.time_ns - time.latency_ns - time.stack_ns], np.float64)
+    wire_ns = max(time.time_ns - time.latency_ns - time.stack_ns, 0)
+    return np.array([time.latency_ns, time.stack_ns, wire_ns], np.float64)
 
 
 def _multiplier(parts: npt.NDArray[np.float64], weight: npt.NDArray[np.float64], sum_ns: float) -> float:

@@ -8,7 +8,7 @@ schedule on the links in place of the table's bandwidths::
 An all-to-all and a send are always grouped sends and receives. A calibration scales latency and bytes' time by two numbers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, get_args
@@ -96,7 +96,7 @@ class CollectiveTime:
     ``bottleneck``: the link that its bytes wait for, None where none is sent; ``links``: those with bytes, busiest first;
     ``assumed``: keys of the platform's file that are assumed or unmeasured, of the levels of its links; ``stand_ins``: words on
     the constants of one library that stand in for another's; ``stack_ns``: what the network stacks of hosts take for the bytes,
-    whatever the link.
+    whatever the link, and ``stacks`` those, each like a link.
     """
 
     time_ns: int
@@ -111,6 +111,7 @@ class CollectiveTime:
     assumed: tuple[str, ...]
     stand_ins: tuple[str, ...] = ()
     stack_ns: int = 0
+    stacks: tuple[LinkUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,8 @@ class Offered:
 @dataclass(frozen=True, slots=True)
 class _Offer:
     """A schedule under a protocol: ns before bytes, ns a byte of size (likely, fast, slow), of them those of the hosts' network
-    stacks, loads per byte; ``is_corrected``: NCCL corrects its rate by size.
+    stacks, loads per byte; ``stacks``: bytes per byte of size that the network stack of each host sends; ``is_corrected``: NCCL
+    corrects its rate by size.
     """
 
     algorithm: Algorithm
@@ -139,6 +141,7 @@ class _Offer:
     byte_ns: Floats
     stack_ns: Floats
     loads: Floats
+    stacks: Mapping[str, float]
     bottleneck: int
     is_corrected: bool
 
@@ -252,10 +255,10 @@ def times_by_case(fabric: Fabric, kind: Kind, size: float, ranks: Ranks, splits:
 
 
 def link_loads(time: CollectiveTime, share: float = 0.5) -> Mapping[str, float]:
-    """The links that a transfer keeps busy for at least ``share`` of its time, with that share: those on which it and another
+    """The links, and network stacks of hosts, that a transfer keeps busy for at least ``share`` of its time, with that share: those on which it and another
     transfer would slow each other down, for ``replay.contention.links_of``.
     """
-    return {link.name: link.busy for link in time.links if link.busy >= share}
+    return {link.name: link.busy for link in (*time.links, *time.stacks) if link.busy >= share}
 
 
 def _members(fabric: Fabric, ranks: Ranks) -> tuple[int, ...]:
@@ -333,7 +336,9 @@ def _offer(group: Group, kind: Kind, algorithm: Algorithm, protocol: Protocol, s
         latency += schedule.posts * POST_NS[library.processor]
     loads = np.sum([phase.loads for phase in schedule.phases], axis=0)
     is_corrected = algorithm == "tree" and library.is_nccl
-    return _Offer(algorithm, protocol, latency, byte_ns + stack_ns, stack_ns, loads, fullest[1], is_corrected)
+    sent = sum(phase.sent for phase in schedule.phases)
+    stacks = {f"{fabric.endpoints[rank]} network stack": sent for rank in group.ranks} if stack_ns.any() else {}
+    return _Offer(algorithm, protocol, latency, byte_ns + stack_ns, stack_ns, loads, stacks, fullest[1], is_corrected)
 
 
 def _steps_ns(group: Group, algorithm: str, protocol: Protocol, schedule: Schedule, phase: schedules.Phase) -> Floats:
@@ -370,13 +375,14 @@ def _chosen(fabric: Fabric, offers: tuple[_Offer, ...], size: float, calibration
     if calibration is None:
         low = min(low, *(offer.at(size, FAST).ns(scale) for offer in offers))
         high = max(high, min(offer.at(size, SLOW).ns(scale) for offer in offers))
+    stack_ns = float(offer.stack_ns[LIKELY]) * size * scale.bytes_time
     uses = _uses(fabric, offer, size, time)
     return CollectiveTime(
         round(time), round(low), round(high), round(here[best].latency_ns * scale.latency), offer.algorithm, offer.protocol,
         fabric.links[offer.bottleneck] if size > 0 and offer.loads.any() else None,
         "model" if calibration is None else "calibrated", uses, _assumed(fabric, uses),
         (_STACK_WORDS,) if offer.stack_ns.any() else fabric.stand_ins,
-        round(float(offer.stack_ns[LIKELY]) * size * scale.bytes_time),
+        round(stack_ns), tuple(_stacks(offer.stacks, size, stack_ns / max(time, 1.0))),
     )  # fmt: skip
 
 
@@ -394,6 +400,11 @@ def _uses(fabric: Fabric, offer: _Offer, size: float, time_ns: float) -> tuple[L
     busy = np.minimum(moved / fabric.rates[LIKELY, loaded] * NS_PER_S / max(time_ns, 1.0), 1.0)
     order = np.argsort(-busy, kind="stable")
     return tuple(LinkUse(fabric.links[loaded[k]], float(moved[k]), float(busy[k])) for k in order)
+
+
+def _stacks(stacks: Mapping[str, float], size: float, busy: float) -> Iterator[LinkUse]:
+    """The network stacks of hosts, which transfers share as they do links."""
+    return (LinkUse(name, sent * size, busy) for name, sent in stacks.items() if size > 0)
 
 
 def _nothing() -> CollectiveTime:
