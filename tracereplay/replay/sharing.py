@@ -309,8 +309,13 @@ def lost(graph: DependencyGraph, sharing: Sharing, asked: Timing, shared: Timing
 def sharing_of(graph: DependencyGraph, shares: Floats, there: Wired, copies: Copies, factor: Floats) -> Sharing:
     """What shares links on the target; ``shares`` as ``alone`` gives them, ``factor`` by what the move multiplies each time."""
     took_ns = graph.nodes.dur_ns[copies.node] * factor[copies.node]
-    flows = [*collectives_on(graph, there.transfers, there=True), *copies.on(graph, there, took_ns)]
-    return Sharing(shares, SharedLinks.of(graph, flows))
+    known: SharedLinks | None = there.shared.get(took_ns.tobytes())
+    if known is None:
+        flows = [*collectives_on(graph, there.transfers, there=True), *copies.on(graph, there, took_ns)]
+        known = SharedLinks.of(graph, flows)
+        there.shared.clear()  # neighbouring points of a sweep ask for the same, others hardly ever
+        there.shared[took_ns.tobytes()] = known
+    return Sharing(shares, known)
 
 
 def alone_of(graph: DependencyGraph, here: Wired, transfers: Iterable[Transfer], copies: Copies) -> Floats:
