@@ -127,7 +127,7 @@ def predict_in_full(
     ideal = None if stragglers else without_stragglers(graph)
     scenario = apply(graph, changes, ideal.timing if ideal else None)
     move = None if hardware is None else hardware.move
-    found = outcome(graph, scenario, move, SAMPLES if hardware is None else hardware.samples)
+    found = outcome(graph, scenario, move, SAMPLES if hardware is None else hardware.samples, share_anew=True)
     predicted, after, known = found.steps, found.after, found.known
     prediction = Prediction(
         baseline_ns=baseline.mean_ns,

@@ -4,6 +4,7 @@ Two things leave a step open: collectives whose waiting and transfer cannot be t
 known errors of the models of hardware (an interval of ``LEVEL``, from samples of them).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,15 +45,26 @@ class Outcome:
     interval: Interval | None
 
 
-def outcome(graph: DependencyGraph, scenario: Scenario, move: Move | None = None, samples: int = SAMPLES) -> Outcome:
-    """The steps of a scenario; with a ``move`` its known errors, drawn ``samples`` times and replayed, widen the interval."""
-    scenario = on_links(graph, scenario, None if move is None else move.sharing)
+def outcome(
+    graph: DependencyGraph, scenario: Scenario, move: Move | None = None, samples: int = SAMPLES, *, share_anew: bool = False
+) -> Outcome:
+    """The steps of a scenario; with a ``move`` its known errors, drawn ``samples`` times and replayed, widen the interval.
+    ``share_anew``: transfers share links in each sample as they overlap there; else as in the answer, which is an event loop
+    a sample less.
+    """
+    asked, sharing = scenario.timing, None if move is None else move.sharing
+    scenario = on_links(graph, scenario, sharing)
     schedule = replay(graph, scenario.timing)
     after = step_times(graph, schedule)
     steps = summarise(graph, after)
     others = _other_steps(graph, scenario, after)
     bounds = hull([steps.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
-    errors = None if move is None else _sampled(graph, scenario.timing, move, samples, steps.mean_ns)
+    errors = None
+    if move is not None:
+        timings = sampled(asked if share_anew else scenario.timing, move, samples)
+        if share_anew and sharing is not None:
+            timings = (sharing.applied(graph, one) for one in timings)
+        errors = _bounds(graph, timings, steps.mean_ns)
     return Outcome(
         scenario.timing, schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors)
     )
@@ -70,9 +82,9 @@ def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTim
     return [] if alike and not scenario.unsplit_touched else others
 
 
-def _sampled(graph: DependencyGraph, timing: Timing, move: Move, samples: int, predicted_ns: int) -> Interval:
-    """Between which bounds the answer lies in ``LEVEL`` of the samples, the answer itself included."""
-    means = replay_steps(graph, sampled(timing, move, samples)).job.mean_ns
+def _bounds(graph: DependencyGraph, timings: Iterable[Timing], predicted_ns: int) -> Interval:
+    """Between which bounds the answer lies in ``LEVEL`` of the sampled timings, the answer itself included."""
+    means = replay_steps(graph, timings).job.mean_ns
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
 

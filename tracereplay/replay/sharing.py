@@ -28,6 +28,7 @@ from tracereplay.replay.columns import Floats, Mask
 from tracereplay.replay.contention import SLIVER_NS, Links, replay_on_links, work_on_links
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.schedule import Schedule
+from tracereplay.replay.steps import step_times, summarise
 from tracereplay.replay.transfers import Transfer, Wired
 from tracereplay.replay.whatif import Scenario
 from tracereplay.trace.times import Int64s
@@ -264,12 +265,13 @@ def on_links(graph: DependencyGraph, scenario: Scenario, sharing: Sharing | None
 @dataclass(frozen=True, slots=True)
 class Lost:
     """What transfers lose to links that they share, one count for each transfer: how many are ``slowed``, by how much in all
-    (``lost_ns``), what was taken out as lost in the recording; the link with the most bytes' time, and that as a share of
-    the schedule.
+    (``lost_ns``) and how much longer the job's step is for it; what was taken out as lost in the recording; the link with the
+    most bytes' time, and that as a share of the schedule.
     """
 
     slowed: int
     lost_ns: int
+    step_lost_ns: int
     recorded_lost_ns: int
     busiest_link: str | None
     busiest_share: float | None
@@ -280,6 +282,10 @@ def lost(graph: DependencyGraph, sharing: Sharing, asked: Timing, shared: Timing
     own = asked.dur_ns * sharing.alone
     recorded_ns = recorded_timing(graph).dur_ns
     added = np.maximum(shared.dur_ns - own, 0.0)
+
+    def step_ns(schedule: Schedule) -> int:
+        return summarise(graph, step_times(graph, schedule)).mean_ns
+
     taken = recorded_ns * (1 - sharing.alone)
     busy: dict[str, float] = {}
     losses = [float(added[flow.nodes].max()) for flow in sharing.there.flows]
@@ -293,6 +299,7 @@ def lost(graph: DependencyGraph, sharing: Sharing, asked: Timing, shared: Timing
         # Durations are whole nanoseconds: less than one is not a loss.
         slowed=sum(one >= 1 for one in losses),
         lost_ns=round(sum(one for one in losses if one >= 1)),
+        step_lost_ns=step_ns(schedule) - step_ns(replay(graph, sharing.without(asked))),
         recorded_lost_ns=round(sum(float(taken[flow.nodes].max()) for flow in sharing.there.flows)),
         busiest_link=busiest,
         busiest_share=None if busiest is None or length_ns <= 0 else busy[busiest] / length_ns,
@@ -302,8 +309,13 @@ def lost(graph: DependencyGraph, sharing: Sharing, asked: Timing, shared: Timing
 def sharing_of(graph: DependencyGraph, shares: Floats, there: Wired, copies: Copies, factor: Floats) -> Sharing:
     """What shares links on the target; ``shares`` as ``alone`` gives them, ``factor`` by what the move multiplies each time."""
     took_ns = graph.nodes.dur_ns[copies.node] * factor[copies.node]
-    flows = [*collectives_on(graph, there.transfers, there=True), *copies.on(graph, there, took_ns)]
-    return Sharing(shares, SharedLinks.of(graph, flows))
+    known: SharedLinks | None = there.shared.get(took_ns.tobytes())
+    if known is None:
+        flows = [*collectives_on(graph, there.transfers, there=True), *copies.on(graph, there, took_ns)]
+        known = SharedLinks.of(graph, flows)
+        there.shared.clear()  # neighbouring points of a sweep ask for the same, others hardly ever
+        there.shared[took_ns.tobytes()] = known
+    return Sharing(shares, known)
 
 
 def alone_of(graph: DependencyGraph, here: Wired, transfers: Iterable[Transfer], copies: Copies) -> Floats:

@@ -5,6 +5,7 @@ A transfer whose size is not recorded has the size with which the model explains
 
 from dataclasses import dataclass, field
 from math import nan
+from typing import Any
 
 import numpy as np
 
@@ -61,13 +62,16 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Wired:
-    """A fabric, what of a platform it is made of, and the job's collectives on it."""
+    """A fabric, what of a platform it is made of, the job's collectives on it, and by the times of its copies there the links
+    that all of them share (``sharing.SharedLinks``).
+    """
 
     description: PlatformFile
     ports: object
     fabric: Fabric
     places: Places
     transfers: list[Transfer] = field(default_factory=list)
+    shared: dict[bytes, Any] = field(default_factory=dict)
 
     def of(self, members: tuple[int, ...]) -> tuple[int, ...]:
         """The endpoints of ranks."""

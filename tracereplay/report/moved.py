@@ -60,7 +60,8 @@ def _overlapped(found: Overlap) -> str:
 def shared_line(found: Lost) -> str:
     """What transfers lose to each other on the links that they share, and which link has the most to carry."""
     if found.slowed:
-        line = f"{found.slowed:,} transfers overlap on links and lose {format_ns(found.lost_ns)} to sharing them"
+        line = f"{found.slowed:,} transfers overlap on links and lose {format_ns(found.lost_ns)} to sharing them, the step "
+        line += format_ns(found.step_lost_ns)
     else:
         line = "no transfers slow each other down on a link"
     if found.recorded_lost_ns:

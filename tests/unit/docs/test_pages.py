@@ -155,7 +155,7 @@ def test_every_verb_is_documented() -> None:
 def test_every_key_that_is_printed_is_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     keys = printed_keys(capsys, *words, whole_job(tmp_path))
 
-    assert keys - documented_keys(words[0]) <= {"interval", "ranks[].interval", "equalised"}
+    assert keys - documented_keys(words[0]) <= {"interval", "ranks[].interval", "equalised", "sharing"}
 
 
 @pytest.mark.parametrize("words", [["info"], ["replay"], ["attribute"]])

@@ -10,7 +10,7 @@ from tests.fakes.kineto import TraceFile
 from tests.fakes.platforms import small_platform
 from tracereplay.analyzers.prediction import OtherHardware, predict
 from tracereplay.graph.kinds import NodeKind
-from tracereplay.graph.model import DependencyGraph
+from tracereplay.graph.model import DependencyGraph, StepSpan
 from tracereplay.hardware.knobs import parse_setting
 from tracereplay.replay.engine import recorded_timing, replay
 from tracereplay.replay.move import Move, move
@@ -21,6 +21,7 @@ from tracereplay.replay.whatif import apply, hardware_change
 LAUNCH, ALL_REDUCE = "cudaLaunchKernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 ONE_NIC = ('nics = { value = 4, unit = "1"', 'nics = { value = 1, unit = "1"')
 OUT = "node0/nic0>rack0/rail0"
+STEPS = [StepSpan(rank, 1, rank, 3, 0, 10, None, 0) for rank in range(4)]  # until rank 0's task begins
 FIRST, SECOND = frozenset([(0, 0, 1), (1, 0, 1)]), frozenset([(2, 0, 1), (3, 0, 1)])
 
 
@@ -28,7 +29,7 @@ def two_transfers(second_starts: int = 0) -> DependencyGraph:
     """Two transfers of two ranks each: 10 ns of ranks 0 and 1, 10 ns of ranks 2 and 3, each followed by a task of its own."""
     starts = [0, 0, second_starts, second_starts]
     tasks = [Task(start, 10, NodeKind.TRANSFER, rank, release=start) for rank, start in enumerate(starts)]
-    return graph_by_hand([*tasks, Task(10, 7, rank=0), Task(10, 7, rank=2)], [Edge(0, 4), Edge(2, 5)])
+    return graph_by_hand([*tasks, Task(10, 7, rank=0), Task(10, 7, rank=2)], [Edge(0, 4), Edge(2, 5)], STEPS)
 
 
 def flows(*loads: dict[str, float]) -> list[Flow]:
@@ -94,7 +95,7 @@ def test_what_is_lost_is_said_with_the_link_that_has_most_to_carry() -> None:
     found = lost(graph, sharing, recorded, sharing.applied(graph, recorded))
 
     # 10 ns each; the link has 20 ns to carry of the 27 that the schedule lasts.
-    assert (found.slowed, found.lost_ns, found.recorded_lost_ns) == (2, 20, 0)
+    assert (found.slowed, found.lost_ns, found.step_lost_ns, found.recorded_lost_ns) == (2, 20, 10, 0)
     assert found.busiest_link == "nic"
     assert found.busiest_share == pytest.approx(20 / 27)
 
