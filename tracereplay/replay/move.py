@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tracereplay.errors import UsageError
+from tracereplay.errors import HardwareError, UsageError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.facts import Measure
+from tracereplay.hardware.memory.banks import Holdings
 from tracereplay.hardware.memory.rates import ranks_of_node
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
@@ -30,6 +31,7 @@ from tracereplay.replay.hosts import move_copies, move_host, move_operators
 from tracereplay.replay.places import places
 from tracereplay.replay.sharing import Copies, Sharing, alone_of, sharing_of
 from tracereplay.replay.site import Site
+from tracereplay.replay.tables import RecordedTables
 from tracereplay.replay.transfers import Transfer, Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
@@ -51,8 +53,8 @@ class Move:
     ``high``; the group whose error it shares, -1 where it has none. ``kept``: nodes that nothing models.
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
-    ``wires`` the collectives, one for each that took place; ``sharing``: the links that transfers share, None where no fabric
-    is modelled.
+    ``wires`` the collectives, one for each that took place; ``tables``: where embedding tables stand, None where nothing
+    tells; ``sharing``: the links that transfers share, None where no fabric is modelled.
     """
 
     factor: Floats
@@ -64,6 +66,7 @@ class Move:
     assumed: tuple[str, ...]
     wires: tuple[Wire, ...]
     sharing: Sharing | None = None
+    tables: Holdings | None = None
 
 
 def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
@@ -87,6 +90,7 @@ class Mover:
     work: TaskWork
     works: Works
     kinds: Int64s
+    tables: RecordedTables
     devices: list[tuple[Accelerator, Columns]] = field(default_factory=list)
     fabrics: list[Wired] = field(default_factory=list)
     copies: list[Copies] = field(default_factory=list)
@@ -97,18 +101,19 @@ class Mover:
         """Moves of a graph from where it ran; None for a job of CPUs whose hardware is not described."""
         work = task_work(graph)
         kinds = np.array([CLASSES.index(kind) for kind in work.kind], np.int64)
-        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds)
+        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds, RecordedTables(graph))
 
     def to(self, target: Site) -> Move:
         """The move to a target; raises as ``move``."""
         made = Columns.of(len(self.graph))
         assumed = self._move_devices(target, made)
+        tables = self._move_tables(target, made)
         sides = self._sides(target)
         wires, of_wires = self._move_wires(sides, target, made)
         assumed += [*of_wires, *move_host(self.graph, target, made)]
         others, texts = self._others(target, made), tuple(dict.fromkeys(assumed))
         sharing = None if sides is None else self._sharing(*sides, made.factor)
-        return Move(made.factor, made.low, made.high, made.group, made.kept, others, texts, wires, sharing)
+        return Move(made.factor, made.low, made.high, made.group, made.kept, others, texts, wires, sharing, tables)
 
     def _move_devices(self, target: Site, made: Columns) -> list[str]:
         work, source, there = self.work, self.source, target.platform.accelerator
@@ -128,6 +133,12 @@ class Mover:
         if self.graph.host_carries_classes or source is None:
             return [_ONE_AFTER_THE_OTHER, *assumed]
         return [*assumed, *move_copies(self.graph, work.node[work.across], source.platform, target.platform, made)]
+
+    def _move_tables(self, target: Site, made: Columns) -> Holdings | None:
+        """Where the embedding tables of a job on accelerators stand, their lookups re-timed."""
+        if self.source is None or self.graph.host_carries_classes:
+            return None
+        return self.tables.on(self.source.platform, target.platform, made)
 
     def _widen(self, there: Accelerator, made: Columns) -> None:
         """Bounds that hold for all that the accelerator's file thinks possible of its assumed figures."""
@@ -180,8 +191,12 @@ class Mover:
         """The factors with each other accelerator that may be in the target's slots."""
         found = []
         for accelerator in target.alternatives:
-            other = made.copied()
-            self._move_devices(replace(target, platform=replace(target.platform, accelerator=accelerator)), other)
+            other, instead = made.copied(), replace(target, platform=replace(target.platform, accelerator=accelerator))
+            self._move_devices(instead, other)
+            try:
+                self._move_tables(instead, other)
+            except HardwareError:
+                continue  # one that cannot hold the tables is not in the slots
             found.append(other.factor)
         return tuple(found)
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import Bottleneck
 from tracereplay.analyzers.overlap import Overlap
+from tracereplay.hardware.memory.banks import Holdings
+from tracereplay.hardware.memory.placement import Tier
 from tracereplay.replay.sharing import Lost
 from tracereplay.replay.transfers import Wire
 from tracereplay.report.table import table
@@ -16,7 +18,7 @@ _SHOWN = 5
 @dataclass(frozen=True, slots=True)
 class MovedPage:
     """From which platform to which (None: not described), the longest step before and after, its collectives in the model,
-    compute beside communication in the recording.
+    compute beside communication in the recording, where embedding tables stand (None: not recorded).
     """
 
     source: str | None
@@ -25,6 +27,7 @@ class MovedPage:
     after: Bottleneck
     wires: tuple[Wire, ...]
     overlap: Overlap | None
+    tables: Holdings | None = None
 
 
 def moved_lines(page: MovedPage) -> list[str]:
@@ -44,7 +47,39 @@ def moved_lines(page: MovedPage) -> list[str]:
     if wires:
         head = ("collective", "count", "bytes", "before", "after", "algorithm", "latency", "its bytes wait for")
         lines.append(table(head, wires))
+    lines += [] if page.tables is None else _held(page.tables)
     return lines if page.overlap is None else [*lines, _overlapped(page.overlap)]
+
+
+def _held(found: Holdings) -> list[str]:
+    """What the memories of the target hold, and which tables stand elsewhere than where they were recorded."""
+    least, fullest = (f(found.ranks, key=lambda rank: rank.free) for f in (max, min))
+    size = _gb(fullest.table_bytes) if least.table_bytes == fullest.table_bytes else f"up to {_gb(fullest.table_bytes)}"
+    dense = "" if fullest.dense_bytes is None else f" and an estimated {_gb(fullest.dense_bytes)} of dense weights"
+    line = (
+        f"embedding tables: {size} a rank in a memory of {_gb(fullest.capacity)}{dense}; {_gb(fullest.free)} are left for "
+        "activations, which are not recorded"
+    )
+    if not found.moved:
+        outside = sum(one.tier is not Tier.HBM for one in found.banks)
+        why = f"{outside} groups of them stay outside" if outside else "all were there: more memory moves none"
+        return [f"{line}; {why}"]
+    rows = [
+        (
+            str(one.bank.rank),
+            one.bank.name,
+            f"{one.bank.tables:,}",
+            _gb(one.bank.whole_bytes),
+            one.bank.tier.value,
+            one.tier.value,
+        )
+        for one in found.moved
+    ]
+    return [line, table(("rank", "lookup", "tables", "bytes", "from", "to"), rows)]
+
+
+def _gb(size: int) -> str:
+    return f"{size / 1e9:.2f} GB"
 
 
 def _overlapped(found: Overlap) -> str:

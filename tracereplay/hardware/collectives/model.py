@@ -255,8 +255,8 @@ def times_by_case(fabric: Fabric, kind: Kind, size: float, ranks: Ranks, splits:
 
 
 def link_loads(time: CollectiveTime, share: float = 0.5) -> Mapping[str, float]:
-    """The links, and network stacks of hosts, that a transfer keeps busy for at least ``share`` of its time, with that share: those on which it and another
-    transfer would slow each other down, for ``replay.contention.links_of``.
+    """The links, and network stacks of hosts, that a transfer keeps busy for at least ``share`` of its time, with that share:
+    those on which it and another transfer would slow each other down, for ``replay.contention.links_of``.
     """
     return {link.name: link.busy for link in (*time.links, *time.stacks) if link.busy >= share}
 
