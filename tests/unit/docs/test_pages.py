@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from tests.fakes.kineto import TraceFile
+from tests.fakes.lookups import looking_up, weights_of
 from tests.fakes.measurements import host_rows, measurements
 from tests.fakes.measurements import write as write_measurements
 from tests.fakes.workloads import late_peer, waits_longer
@@ -199,6 +200,9 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
     keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x", *IDEAL)
     keys |= printed_keys(capsys, "whatif", "sample_traces/dlrm_2rank", "--hardware", "zion")
     keys |= printed_keys(capsys, "whatif", whole_job(tmp_path), "--from", "dgx1-v100", "--hardware", "zion")
+    (tmp_path / "lookups").mkdir()
+    lookups = str(looking_up(weights_of(0, 4_500_000_000)).write(tmp_path / "lookups"))
+    keys |= printed_keys(capsys, "whatif", lookups, "--from", "dgx1-v100", "--set", "accelerator.hbm.capacity=2x")
 
     assert documented_keys("whatif") - keys == set()
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
+from tests.fakes.lookups import BACKWARD_KERNEL, FORWARD_KERNEL, LAUNCH, LOOKUP, looking_up, weights_of
 from tests.fakes.platforms import small_platform
 from tracereplay.errors import HardwareError
 from tracereplay.graph.kinds import NodeKind
@@ -22,26 +23,11 @@ from tracereplay.hardware.platform import Platform
 from tracereplay.replay.move import Move, move
 from tracereplay.replay.site import Goal, Site
 
-LOOKUP = "fbgemm::split_embedding_codegen_lookup_sgd_function"
-BACKWARD = "torch::autograd::CppNode<SplitLookupFunction_sgd_Op>"
-LAUNCH = "cudaLaunchKernel"
-FORWARD_KERNEL, BACKWARD_KERNEL = "split_embedding_codegen_forward_kernel", "split_embedding_backward_codegen_kernel"
 WAY, HBM = 15.5e9, 0.8 * 800e9
 
 
-def shapes(device: int, host: int, cache: int = 0) -> dict[str, Any]:
-    """Of two tables, 5 bags each, 40 indices."""
-    dims = [[1], [device], [host], [cache, 1], [2], [2], [3], [], [], [3], [], [40], [11]]
-    types = ["float"] * 4 + ["int", "long", "int", "Scalar", "Scalar", "long", "Scalar", "long", "long"]
-    return {"Input Dims": dims, "Input type": types}
-
-
 def a_lookup(folder: Path, weights: dict[str, Any]) -> DependencyGraph:
-    trace = TraceFile(0).step(1, 0, 2_000)
-    trace = trace.op(LOOKUP, 10, 40, **weights).call(LAUNCH, 20, 5, 1).kernel(FORWARD_KERNEL, 60, 300, 7, 1)
-    trace = trace.op("aten::mul", 400, 20).call(LAUNCH, 405, 5, 2).kernel("vectorized_elementwise_kernel", 430, 100, 7, 2)
-    trace = trace.op(BACKWARD, 600, 40).call(LAUNCH, 610, 5, 3).kernel(BACKWARD_KERNEL, 650, 600, 7, 3)
-    return graph_of(folder, trace)
+    return graph_of(folder, looking_up(weights))
 
 
 def moved(graph: DependencyGraph, platform: Platform, *texts: str) -> Move:
@@ -56,7 +42,7 @@ def factors(graph: DependencyGraph, found: Move) -> dict[str, float]:
 def test_tables_that_fit_move_in_and_their_lookups_go_by_the_two_memories(tmp_path: Path) -> None:
     # 4.5 G numbers of 4 bytes: 18 GB in host memory, and 16 GB of HBM.
     platform = small_platform(tmp_path)
-    graph = a_lookup(tmp_path, shapes(0, 4_500_000_000))
+    graph = a_lookup(tmp_path, weights_of(0, 4_500_000_000))
 
     before, after = moved(graph, platform), moved(graph, platform, "accelerator.hbm.capacity=2x")
 
@@ -75,7 +61,7 @@ def test_tables_that_fit_move_in_and_their_lookups_go_by_the_two_memories(tmp_pa
 
 def test_tables_that_do_not_fit_stay_where_they_are(tmp_path: Path) -> None:
     platform = small_platform(tmp_path)
-    graph = a_lookup(tmp_path, shapes(0, 4_500_000_000))
+    graph = a_lookup(tmp_path, weights_of(0, 4_500_000_000))
 
     found = moved(graph, platform, "accelerator.hbm.capacity=17GB")
 
@@ -86,7 +72,7 @@ def test_tables_that_do_not_fit_stay_where_they_are(tmp_path: Path) -> None:
 
 def test_tables_in_host_memory_are_read_over_its_link(tmp_path: Path) -> None:
     platform = small_platform(tmp_path)
-    graph = a_lookup(tmp_path, shapes(0, 4_500_000_000))
+    graph = a_lookup(tmp_path, weights_of(0, 4_500_000_000))
 
     found = moved(graph, platform, "accelerator.hbm.bandwidth=2x", "host.link.uplink=2x")
 
@@ -100,7 +86,7 @@ def test_what_a_cache_misses_is_not_fetched_once_all_is_in_hbm(tmp_path: Path) -
     trace = (
         trace.op("fbgemm::lxu_cache_populate_byte", 5, 20).call(LAUNCH, 8, 2, 9).kernel("lru_cache_insert_kernel", 12, 40, 7, 9)
     )
-    trace = trace.op(LOOKUP, 60, 40, **shapes(0, 4_500_000_000, 900_000_000)).call(LAUNCH, 70, 5, 1)
+    trace = trace.op(LOOKUP, 60, 40, **weights_of(0, 4_500_000_000, 900_000_000)).call(LAUNCH, 70, 5, 1)
     graph = graph_of(tmp_path, trace.kernel(FORWARD_KERNEL, 110, 300, 7, 1))
 
     found = moved(graph, platform, "accelerator.hbm.capacity=2x")
@@ -110,7 +96,7 @@ def test_what_a_cache_misses_is_not_fetched_once_all_is_in_hbm(tmp_path: Path) -
 
 def test_tables_in_hbm_that_do_not_fit_are_refused_with_the_bytes(tmp_path: Path) -> None:
     platform = small_platform(tmp_path)
-    graph = a_lookup(tmp_path, shapes(2_000_000_000, 0))
+    graph = a_lookup(tmp_path, weights_of(2_000_000_000, 0))
 
     assert moved(graph, platform, "accelerator.hbm.capacity=2x").tables is not None
     with pytest.raises(
