@@ -15,12 +15,13 @@ from typing import Final
 
 from benchmarks.fabric_lab_page import page
 from benchmarks.fabric_lab_pairs import Pair, Point, pairs_of, read_point
+from tracereplay.collectors.job import DlrmConfig, DlrmJob
 from tracereplay.collectors.lab_platform import FILE_NAME
 from tracereplay.collectors.launch import CollectRequest, collect_dlrm
 from tracereplay.collectors.link import parse_link
-from tracereplay.collectors.presets import preset_job
 from tracereplay.errors import TracereplayError
 from tracereplay.manifest import Manifest, read_manifest
+from tracereplay.synth.presets import architecture_of, preset_named
 
 ROUNDS: Final = 5
 RANKS: Final = 2
@@ -39,9 +40,23 @@ class Course:
 
 COURSES: Final = (
     Course("kaggle", 128, 5, 12, ("unshaped", "1gbit", "400mbit", "150mbit")),
-    Course("mlperf-small", 256, 3, 6, ("unshaped", "1gbit", "300mbit", "100mbit")),
-    Course("rm2", 64, 3, 6, ("unshaped", "100mbit", "40mbit", "15mbit")),
+    Course("mlperf-small", 256, 3, 6, ("unshaped", "1gbit", "500mbit", "200mbit")),
+    Course("rm2", 64, 3, 6, ("unshaped", "100mbit", "50mbit", "25mbit")),
 )
+
+
+def job_of(course: Course) -> DlrmJob:
+    """The recording of a course."""
+    model = architecture_of(preset_named(course.preset))
+    config = DlrmConfig(
+        bottom=model.bottom,
+        top=model.top,
+        dim=model.dim,
+        table_rows=tuple(table.rows for table in model.tables),
+        poolings=tuple(table.pooling for table in model.tables),
+        interaction="cat" if model.interaction == "cat" else "dot",
+    )
+    return DlrmJob(config, RANKS, course.batch, course.warmup, course.steps, seed=1)
 
 
 def record(folder: Path, courses: Sequence[Course], rounds: Sequence[int], tell: Callable[[str], None]) -> None:
@@ -51,7 +66,7 @@ def record(folder: Path, courses: Sequence[Course], rounds: Sequence[int], tell:
         CollectError: no laboratory can be built here, or a run failed.
     """
     for course in courses:
-        job = preset_job(course.preset, ranks=RANKS, batch=course.batch, warmup=course.warmup, steps=course.steps)
+        job = job_of(course)
         for number in rounds:
             for rate in course.links:
                 place = folder / course.preset / rate / str(number)

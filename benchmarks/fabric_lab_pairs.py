@@ -57,7 +57,7 @@ class Point:
     @property
     def spread(self) -> float:
         """Standard deviation of the recordings' steps, of their logarithms."""
-        return stdev(log(one.step_ns) for one in self.recorded)
+        return 0.0 if len(self.recorded) < 2 else stdev(log(one.step_ns) for one in self.recorded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ def _workload(job: DlrmJob) -> dict[str, WorkloadValue]:
         "bottom": config.bottom,
         "top": config.top,
         "dim": config.dim,
+        "interaction": config.interaction,
         "table_rows": config.table_rows,
         "poolings": config.poolings,
         "table_ranks": job.plan,

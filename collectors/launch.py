@@ -12,6 +12,8 @@ from pathlib import Path
 from tracereplay.collectors.describe import describe
 from tracereplay.collectors.host import share_cores
 from tracereplay.collectors.job import DlrmJob
+from tracereplay.collectors.lab_platform import FILE_NAME as PLATFORM
+from tracereplay.collectors.lab_platform import platform_text
 from tracereplay.collectors.link import Link
 from tracereplay.collectors.namespaces import INTERFACE, joined_hosts
 from tracereplay.collectors.order import WorkerOrder, trace_name, write_order
@@ -83,6 +85,8 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
             warnings = tuple(f"rank {worker.rank}: {line}" for worker in workers for line in worker.tail)
     pids = {message.rank: message.pid for message in messages if message.kind is Kind.READY}
     manifest = describe(order, pids, installed, request.link)
+    if request.link is not None:
+        _write_platform(request.folder, platform_text(request.link, manifest.hosts[0], max(order.threads, 1)))
     write_manifest(manifest, request.folder / FILE_NAME)
     return Recording(
         folder=request.folder,
@@ -91,6 +95,17 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
         steps=tuple(row for row in messages if row.step is not None and row.step >= job.warmup_steps),
         warnings=warnings,
     )
+
+
+def _write_platform(folder: Path, text: str) -> None:
+    """The hardware file of the laboratory's hosts beside their traces, whole or not at all."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as partial:
+            draft = Path(partial) / PLATFORM
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(folder / PLATFORM)
+    except OSError as error:
+        raise CollectError(f"cannot write {PLATFORM} ({error.strerror})", where=str(folder)) from error
 
 
 @contextmanager
