@@ -16,6 +16,7 @@ from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
 from tracereplay.replay.move import Move
 from tracereplay.replay.outcome import Interval, hull, outcome
 from tracereplay.replay.schedule import Schedule
+from tracereplay.replay.sharing import Lost, lost
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.uncertainty import SAMPLES
 from tracereplay.replay.whatif import Change, Moved, Scenario, apply
@@ -61,7 +62,8 @@ class Prediction:
 
     ``unsplit``, ``unsplit_moved`` and ``unsplit_kept`` count collective records without a split that the changes touch, to
     which ranks come at another time alone, and that stay as recorded; ``ranks_to_add`` would split the former two, ``unsure``
-    are reasons why the truth may be another.
+    are reasons why the truth may be another. ``sharing``: what transfers lose to each other on their links, None where no
+    fabric is modelled.
     """
 
     baseline_ns: int
@@ -82,6 +84,7 @@ class Prediction:
     ranks_to_add: tuple[int, ...]
     unsure: tuple[str, ...]
     equalised: Equalised | None
+    sharing: Lost | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ def predict_in_full(
     ideal = None if stragglers else without_stragglers(graph)
     scenario = apply(graph, changes, ideal.timing if ideal else None)
     move = None if hardware is None else hardware.move
-    found = outcome(graph, scenario, move, SAMPLES if hardware is None else hardware.samples)
+    found = outcome(graph, scenario, move, SAMPLES if hardware is None else hardware.samples, share_anew=True)
     predicted, after, known = found.steps, found.after, found.known
     prediction = Prediction(
         baseline_ns=baseline.mean_ns,
@@ -147,8 +150,9 @@ def predict_in_full(
         ranks_to_add=scenario.absent,
         unsure=_unsure(graph, scenario, ideal, sure=known),
         equalised=ideal.equalised if ideal else None,
+        sharing=None if move is None or move.sharing is None else lost(graph, move.sharing, scenario.timing, found.timing),
     )
-    return InFull(prediction, scenario.timing, found.schedule)
+    return InFull(prediction, found.timing, found.schedule)
 
 
 def notes(prediction: Prediction) -> list[str]:

@@ -21,6 +21,7 @@ from tracereplay.replay.critical_path import CriticalPath, PathGraph
 from tracereplay.replay.engine import replay
 from tracereplay.replay.move import LEVEL, Move, Mover
 from tracereplay.replay.outcome import Interval, Outcome, outcome
+from tracereplay.replay.sharing import on_links
 from tracereplay.replay.site import Goal
 from tracereplay.replay.steps import StepTime, step_times, summarise
 from tracereplay.replay.whatif import Change, Scenario, apply, hardware_change, setting_change
@@ -162,6 +163,11 @@ def _asked(graph: DependencyGraph, axes: list[Axis], setup: Setup, place: tuple[
     return _Asked(apply(graph, [*setup.changes, hardware_change("hardware", move.factor)]), move)
 
 
+def _shared(graph: DependencyGraph, asked: _Asked) -> _Asked:
+    """The same with the time that transfers take among the others on their links."""
+    return asked if asked.move is None else replace(asked, scenario=on_links(graph, asked.scenario, asked.move.sharing))
+
+
 def _point(paths: PathGraph, result: Outcome, number: int, baseline_ns: int) -> SweepPoint:
     longest = _longest(result.after, number)
     parts = CriticalPath(paths, result.schedule).parts(longest)
@@ -234,7 +240,9 @@ def _slower(graph: DependencyGraph, axes: list[Axis], setup: Setup, found: dict[
                 pairs.append((after_ns - one.point.predicted_ns, axis.knob, place, more))
     worst = sorted((pair for pair in pairs if pair[0] > 0), key=lambda pair: -pair[0])
     for position, (added_ns, knob, less, more) in enumerate(worst):
-        sides = [_asked(graph, axes, setup, place) for place in (less, more)] if position < _MOST_EXPLAINED else []
+        sides = (
+            [_shared(graph, _asked(graph, axes, setup, place)) for place in (less, more)] if position < _MOST_EXPLAINED else []
+        )
         why = _why(graph, *sides) if sides else "not looked into: see the larger ones"
         yield Slower(knob, _texts(axes, less), _texts(axes, more), added_ns, why)
 

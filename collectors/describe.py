@@ -6,22 +6,26 @@ from datetime import UTC, datetime
 from tracereplay import __version__
 from tracereplay.collectors.host import read_clock, read_host
 from tracereplay.collectors.job import DlrmJob
+from tracereplay.collectors.link import Link
+from tracereplay.collectors.namespaces import CONGESTION_CONTROL
 from tracereplay.collectors.order import WorkerOrder, trace_name
 from tracereplay.manifest import Manifest, RankRecord, WorkloadValue
 
 
-def describe(order: WorkerOrder, pids: dict[int, int], torch_version: str) -> Manifest:
-    """The manifest of a run of ``order`` on this machine whose rank r had the process id ``pids[r]``."""
-    job, host = order.job, order.host
+def describe(order: WorkerOrder, pids: dict[int, int], torch_version: str, link: Link | None = None) -> Manifest:
+    """The manifest of a run of ``order`` on this machine whose rank r had the process id ``pids[r]``; ``link``: what joined its
+    hosts, where they are those of a laboratory.
+    """
+    job, hosts = order.job, order.hosts
     numbers = tuple(range(job.warmup_steps, job.warmup_steps + job.steps))
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         world_size=job.ranks,
         backend="gloo",
         clock=read_clock(),
-        hosts=(read_host(host),),
+        hosts=tuple(read_host(name) for name in dict.fromkeys(hosts)),
         ranks=tuple(
-            RankRecord(rank=rank, trace=trace_name(rank), host=host, pid=pid, steps=numbers)
+            RankRecord(rank=rank, trace=trace_name(rank), host=hosts[rank], pid=pid, steps=numbers)
             for rank, pid in sorted(pids.items())
         ),
         versions={"python": platform.python_version(), "torch": torch_version, "tracereplay": __version__},
@@ -35,8 +39,16 @@ def describe(order: WorkerOrder, pids: dict[int, int], torch_version: str) -> Ma
             "warmup_steps": job.warmup_steps,
             "threads_per_rank": order.threads,
             "bound_to_cores": bool(order.cores),
+            **({} if link is None else _laboratory(link)),
         },
     )
+
+
+def _laboratory(link: Link) -> dict[str, int | str | bool]:
+    said: dict[str, int | str | bool] = {"laboratory": True, "link": link.text, "link_delay_ns": link.delay_ns}
+    if link.rate_bits is not None:
+        said |= {"link_bits_per_s": link.rate_bits, "link_bucket_bytes": link.bucket_bytes}
+    return said | {"congestion_control": CONGESTION_CONTROL}
 
 
 def _workload(job: DlrmJob) -> dict[str, WorkloadValue]:
@@ -47,6 +59,7 @@ def _workload(job: DlrmJob) -> dict[str, WorkloadValue]:
         "bottom": config.bottom,
         "top": config.top,
         "dim": config.dim,
+        "interaction": config.interaction,
         "table_rows": config.table_rows,
         "poolings": config.poolings,
         "table_ranks": job.plan,

@@ -97,6 +97,7 @@ class ShardedDlrm(nn.Module):
             dim=config.dim,
             rank=rank,
         )
+        self._interaction = config.interaction
         pairs = torch.tril_indices(config.tables + 1, config.tables + 1, offset=-1)
         self.register_buffer("_pairs", pairs, persistent=False)
 
@@ -111,6 +112,8 @@ class ShardedDlrm(nn.Module):
 
     def _interact(self, dense: Tensor, sparse: Tensor) -> Tensor:
         vectors = torch.cat([dense.unsqueeze(1), sparse], dim=1)
+        if self._interaction == "cat":
+            return vectors.flatten(1)
         products = torch.bmm(vectors, vectors.transpose(1, 2))
         first, second = self.get_buffer("_pairs")
         return torch.cat([dense, products[:, first, second]], dim=1)

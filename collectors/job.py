@@ -5,7 +5,7 @@ This module knows no torch, so that a wrong value is refused before a second is 
 
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 from tracereplay.errors import UsageError
 
@@ -15,7 +15,8 @@ class DlrmConfig:
     """The architecture of a DLRM (Naumov et al. 2019, arXiv:1906.00091).
 
     ``bottom`` starts with the number of dense features and ends with ``dim``; ``top`` lists the widths after the
-    interaction, whose own width follows from the tables, and ends with one logit.
+    interaction, whose own width follows from the tables, and ends with one logit. ``interaction``: the dot product of each pair
+    of vectors beside the dense one (``dot``), or all vectors one after the other (``cat``).
     """
 
     bottom: tuple[int, ...]
@@ -23,6 +24,7 @@ class DlrmConfig:
     dim: int
     table_rows: tuple[int, ...]
     poolings: tuple[int, ...]
+    interaction: Literal["dot", "cat"] = "dot"
 
     def __post_init__(self) -> None:
         positive = {"bottom": self.bottom, "top": self.top, "rows": self.table_rows, "pooling": self.poolings}
@@ -48,8 +50,10 @@ class DlrmConfig:
 
     @property
     def interaction_width(self) -> int:
-        """What the top MLP reads: the dense vector and the dot product of each pair of the tables + 1 vectors."""
+        """What the top MLP reads: the dense vector and the dot product of each pair of the tables + 1 vectors, or all."""
         vectors = self.tables + 1
+        if self.interaction == "cat":
+            return vectors * self.dim
         return self.dim + vectors * (vectors - 1) // 2
 
 

@@ -11,14 +11,15 @@ from tracereplay.collectors.job import DlrmJob
 class WorkerOrder:
     """What all ranks are told; ``rendezvous`` is a file that does not exist yet, ``partial`` a folder in ``folder``.
 
-    ``cores`` holds the cores that each rank binds itself to; empty: ranks run where the operating system puts them.
+    ``hosts`` holds the host of each rank. ``cores`` holds the cores that each rank binds itself to; empty: ranks run where the
+    operating system puts them.
     """
 
     job: DlrmJob
     folder: str
     partial: str
     rendezvous: str
-    host: str
+    hosts: tuple[str, ...]
     cores: tuple[tuple[int, ...], ...]
     launcher_pid: int
 
@@ -47,4 +48,4 @@ def read_order(path: Path) -> WorkerOrder:
     """The order that ``write_order`` wrote."""
     raw = json.loads(path.read_text())
     cores = tuple(tuple(of_rank) for of_rank in raw["cores"])
-    return WorkerOrder(**raw | {"job": DlrmJob.from_json(raw["job"]), "cores": cores})
+    return WorkerOrder(**raw | {"job": DlrmJob.from_json(raw["job"]), "hosts": tuple(raw["hosts"]), "cores": cores})

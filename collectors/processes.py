@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO
@@ -30,6 +30,14 @@ _GRACE_S = 3.0
 # A killed process is reaped by the kernel within milliseconds of its sockets closing; a loaded machine takes longer.
 _KILLED_WITHIN_S = 0.5
 _POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """Where a rank is started: words before its command, such as those that enter a namespace, and more environment."""
+
+    enter: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +64,15 @@ def torch_version(purpose: str) -> str:
 
 
 @contextmanager
-def running(program: str, order_file: Path, ranks: int) -> Iterator[tuple[Worker, ...]]:
-    """Processes for all ranks, each ``python -m program ORDER RANK``; none is left when the block ends, however it ends."""
+def running(program: str, order_file: Path, ranks: int, stations: tuple[Station, ...] = ()) -> Iterator[tuple[Worker, ...]]:
+    """Processes for all ranks, each ``python -m program ORDER RANK``; none is left when the block ends, however it ends.
+    ``stations``: one a rank, where they do not all start here.
+    """
     inbox: queue.SimpleQueue[tuple[int, Message | None]] = queue.SimpleQueue()
     workers: list[Worker] = []
     try:
         for rank in range(ranks):
-            workers.append(_start(program, order_file, rank, inbox))
+            workers.append(_start(program, order_file, rank, inbox, stations[rank] if stations else Station()))
         yield tuple(workers)
     finally:
         _stop(workers)
@@ -90,15 +100,17 @@ def follow(workers: tuple[Worker, ...], on_message: Callable[[Message], None], l
     return messages
 
 
-def _start(program: str, order_file: Path, rank: int, inbox: "queue.SimpleQueue[tuple[int, Message | None]]") -> Worker:
+def _start(
+    program: str, order_file: Path, rank: int, inbox: "queue.SimpleQueue[tuple[int, Message | None]]", station: Station
+) -> Worker:
     process = subprocess.Popen(
-        [sys.executable, "-m", program, str(order_file), str(rank)],
+        [*station.enter, sys.executable, "-m", program, str(order_file), str(rank)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env=_environment(),
+        env=_environment() | dict(station.environment),
         start_new_session=True,  # a Ctrl-C reaches the launcher alone, which then ends its workers in order
     )
     tail: deque[str] = deque(maxlen=_TAIL_LINES)

@@ -48,7 +48,7 @@ def _train(order: WorkerOrder, rank: int) -> None:
     job = order.job
     trainer = Trainer(job, rank)
     delay_s = job.delay_of(rank)
-    plan = TracePlan(job.warmup_steps, job.steps, order.trace_of(rank), Path(order.partial), order.host)
+    plan = TracePlan(job.warmup_steps, job.steps, order.trace_of(rank), Path(order.partial), order.hosts[rank])
     tell(Message(Kind.READY, rank, os.getpid()))
     with record(plan) as session:
         for number in range(job.warmup_steps + job.steps):

@@ -32,7 +32,7 @@ def test_only_the_slow_rank_is_delayed() -> None:
 
 def test_an_order_survives_its_file(tmp_path: Path) -> None:
     job = replace(JOB, slow_peer=SlowPeer(rank=0, delay_ms=1.5))
-    order = WorkerOrder(job, "out", "out/.partial", "store", "node0", cores=((0, 1), (2, 3)), launcher_pid=17)
+    order = WorkerOrder(job, "out", "out/.partial", "store", ("node0", "node1"), cores=((0, 1), (2, 3)), launcher_pid=17)
 
     write_order(order, tmp_path / "order.json")
 
@@ -41,7 +41,7 @@ def test_an_order_survives_its_file(tmp_path: Path) -> None:
 
 
 def test_ranks_that_share_cores_run_one_thread_each() -> None:
-    assert WorkerOrder(JOB, "out", "out/.partial", "store", "node0", cores=(), launcher_pid=17).threads == 1
+    assert WorkerOrder(JOB, "out", "out/.partial", "store", ("node0", "node1"), cores=(), launcher_pid=17).threads == 1
 
 
 def test_each_rank_has_equally_many_cores_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

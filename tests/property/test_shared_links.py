@@ -1,5 +1,6 @@
 """Laws of transfers that share links, on random graphs, and a simulation in exact fractions that knows nothing of ours."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.fakes.random_graphs import graphs
 from tracereplay.graph.model import NO_RELEASE, DependencyGraph
-from tracereplay.replay.contention import Links, links_of, replay_on_links
+from tracereplay.replay.contention import Links, links_of, replay_on_links, work_on_links
 from tracereplay.replay.engine import replay
 from tracereplay.replay.schedule import Schedule
 
@@ -17,6 +18,7 @@ LINKS = 3
 Routes = dict[int, list[int]]
 ROUTE = st.lists(st.integers(0, LINKS - 1), unique=True, max_size=LINKS)
 CAPACITY = st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(7, 3)])
+LOAD = st.sampled_from([0.125, 1 / 3, 0.5, 0.9, 1.0])
 CAPACITIES = st.lists(CAPACITY, min_size=LINKS, max_size=LINKS)
 
 
@@ -40,6 +42,33 @@ def test_without_links_the_loop_is_the_compiled_pass(graph: DependencyGraph) -> 
 @given(graphs(), st.lists(ROUTE, min_size=20, max_size=20))
 def test_links_that_hold_all_their_transfers_change_nothing(graph: DependencyGraph, drawn: list[list[int]]) -> None:
     same(replay(graph), replay_on_links(graph, links_of(graph, routes_of(graph, drawn), [len(graph)] * LINKS)))
+
+
+@LAW
+@given(graphs(), st.lists(ROUTE, min_size=20, max_size=20), CAPACITIES, st.lists(LOAD, min_size=60, max_size=60))
+def test_the_work_behind_a_recorded_schedule_gives_that_schedule_again(
+    graph: DependencyGraph, drawn: list[list[int]], capacity: list[Fraction], loads: list[float]
+) -> None:
+    links = links_of(graph, routes_of(graph, drawn), [float(c) for c in capacity])
+    links = replace(links, load=np.array(loads[: links.link.size]))
+    recorded = replay(graph)
+
+    work_ns = work_on_links(graph, links, recorded)
+
+    assert (work_ns <= recorded.end_ns - recorded.start_ns + 1e-6).all()
+    same(recorded, replay_on_links(graph, links, work_ns=work_ns))
+
+
+@LAW
+@given(graphs(), st.lists(ROUTE, min_size=20, max_size=20), CAPACITIES)
+def test_loads_of_one_are_no_loads_and_half_loads_are_twice_the_capacity(
+    graph: DependencyGraph, drawn: list[list[int]], capacity: list[Fraction]
+) -> None:
+    links = links_of(graph, routes_of(graph, drawn), [float(c) for c in capacity])
+    entries, twice = np.ones(links.link.size), replace(links, capacity=links.capacity * 2)
+
+    same(replay_on_links(graph, links), replay_on_links(graph, replace(links, load=entries)))
+    same(replay_on_links(graph, twice), replay_on_links(graph, replace(links, load=entries / 2)))
 
 
 @LAW

@@ -71,4 +71,5 @@ def moved_page(graph: DependencyGraph, question: HardwareQuestion, timing: Timin
         after=bottleneck(graph, timing, number),
         wires=question.move.wires,
         overlap=overlap(graph),
+        tables=question.move.tables,
     )

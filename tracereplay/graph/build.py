@@ -25,7 +25,7 @@ from tracereplay.graph.rules.collective import join_collectives
 from tracereplay.graph.rules.device_wait import device_wait
 from tracereplay.graph.rules.event_wait import event_wait
 from tracereplay.graph.rules.graph_end import graph_end
-from tracereplay.graph.rules.host_collective import host_collective
+from tracereplay.graph.rules.host_collective import ended_when_waited_for, host_collective
 from tracereplay.graph.rules.launch import launch
 from tracereplay.graph.rules.launch_queue import launch_queue
 from tracereplay.graph.rules.stream_order import stream_order
@@ -62,6 +62,7 @@ class _Parts:
     collectives: tuple[Collective, ...]
     edges: Edges
     count: int
+    cut: int
 
 
 def build_graph(job: Job, *, steps: frozenset[int] | None = None) -> DependencyGraph:
@@ -74,13 +75,14 @@ def build_graph(job: Job, *, steps: frozenset[int] | None = None) -> DependencyG
     for index, trace in enumerate(job.ranks):
         drafts.append(lay_out(index, trace.table, drafts[-1].next_node if drafts else 0, steps))
     _refuse_no_common_step(drafts)
+    drafts, cut = ended_when_waited_for(drafts)
     found = [_merge([rule(draft) for rule in RANK_RULES]) for draft in drafts]
     for rule in JOB_RULES:
         found = [_merge([a, b]) for a, b in zip(found, rule(drafts), strict=True)]
     base = drafts[-1].next_node
     collectives, joined = join_collectives(job, drafts, base)
     count = base + sum(c.rendezvous is not None for c in collectives)
-    parts = _Parts(drafts, found, collectives, concat_edges([*(f.edges for f in found), joined]), count)
+    parts = _Parts(drafts, found, collectives, concat_edges([*(f.edges for f in found), joined]), count, cut)
     return _assemble(job, parts)
 
 
@@ -314,6 +316,10 @@ def _coverage(parts: _Parts, edges: Edges, pinned: np.ndarray, faults: EdgeFault
 
 def _warnings(job: Job, parts: _Parts) -> tuple[str, ...]:
     warnings = list(job.warnings)
+    if parts.cut:
+        warnings.append(
+            f"{parts.cut} collectives had ended before their threads wrote it down: who waited for them had gone on by then"
+        )
     unsplit = [c for c in parts.collectives if c.transfer_ns is None]
     if unsplit:
         alone = [c for c in unsplit if not c.absent]

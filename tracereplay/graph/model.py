@@ -116,7 +116,9 @@ class Collective:
     """One collective: participants as parallel tuples of rank index, arrival node and transfer node.
 
     ``transfer_ns`` is None where a participant is missing from the traces: the recorded time cannot be split. ``absent`` are
-    then the rank numbers that take part and are not here, as far as the files say who does.
+    then the rank numbers that take part and are not here, as far as the files say who does. ``sent``, ``received``: of an
+    uneven all-to-all the bytes that each participant here sends to each rank of the group and receives from each, in the order
+    of their numbers (None: not recorded); empty where nothing shows that it is uneven.
     """
 
     name: str
@@ -133,6 +135,13 @@ class Collective:
     end_ns: tuple[int, ...]
     transfer_ns: int | None
     absent: tuple[int, ...] = ()
+    sent: tuple[tuple[int, ...] | None, ...] = ()
+    received: tuple[tuple[int, ...] | None, ...] = ()
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether its ranks are recorded to send different numbers of bytes to each other."""
+        return bool(self.sent)
 
     @property
     def recorded_ns(self) -> int:

@@ -34,7 +34,7 @@ from tracereplay.trace.times import Int64s
 
 _END, _START = 0, 1
 # Transfers end at whole nanoseconds, rounded up. Rates are floating point: less than this over a whole one is its error.
-_SLIVER_NS = 1e-3
+SLIVER_NS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,14 @@ class Links:
     """The links that each task runs over, in CSR form: those of node ``n`` are ``link[first[n]:first[n + 1]]``.
 
     ``capacity`` is per link how many transfers it carries at full rate, any number above 0. A task's work is its duration
-    in the timing, which is the time it takes at full rate; it loads each of its links by its rate. A task without links,
-    and one of no length, contends with nothing.
+    in the timing, which is the time it takes at full rate; it loads each of its links by its rate, times ``load`` where that
+    is given (an entry of ``link`` each, above 0). A task without links, and one of no length, contends with nothing.
     """
 
     first: Int64s
     link: Int64s
     capacity: npt.NDArray[np.float64]
+    load: npt.NDArray[np.float64] | None = None
 
 
 def links_of(graph: DependencyGraph, routes: Mapping[int, Sequence[int]], capacity: Sequence[float]) -> Links:
@@ -74,8 +75,11 @@ def links_of(graph: DependencyGraph, routes: Mapping[int, Sequence[int]], capaci
     return Links(np.cumsum(width), np.array(flat, np.int64), capacities)
 
 
-def replay_on_links(graph: DependencyGraph, links: Links, timing: Timing | None = None) -> Schedule:
-    """The schedule of a graph whose transfers share links, under the recorded timing by default.
+def replay_on_links(
+    graph: DependencyGraph, links: Links, timing: Timing | None = None, work_ns: npt.NDArray[np.float64] | None = None
+) -> Schedule:
+    """The schedule of a graph whose transfers share links, under the recorded timing by default. ``work_ns``: the work of the
+    tasks on links, where it is not their duration in the timing (``work_on_links``).
 
     ``waited_for`` says why a task started when it did; what it lost to sharing is ``end - start - duration``. Linear in
     nodes plus edges, and per start or end of a transfer in the transfers that are connected to it over busy links.
@@ -85,20 +89,42 @@ def replay_on_links(graph: DependencyGraph, links: Links, timing: Timing | None 
     """
     timing = timing or recorded_timing(graph)
     check_timing(graph, timing)
-    if links.first.shape != (len(graph) + 1,):
-        raise UsageError(
-            f"links of {links.first.size - 1} tasks, the graph has {len(graph)}", hint="make them with links_of(graph, ...)"
-        )
+    _check_links(graph, links)
     schedule = blank_schedule(graph)
     edges = graph.edges
     outgoing = np.argsort(edges.src, kind="stable")
     tasks = _Tasks(
         edges.first, edges.src, edges.dst, edges.from_start, timing.lag_ns, timing.dur_ns, timing.residue_ns,
         timing.release_ns, np.searchsorted(edges.src[outgoing], np.arange(len(graph) + 1)), outgoing,
+        timing.dur_ns.astype(np.float64) if work_ns is None else work_ns,
     )  # fmt: skip
     missing = np.diff(edges.first)
     _run(tasks, _network(links), _Progress(schedule.start_ns, schedule.end_ns, schedule.waited_for, missing))
     return schedule
+
+
+def work_on_links(graph: DependencyGraph, links: Links, schedule: Schedule) -> npt.NDArray[np.float64]:
+    """The work of each task in ns that shared these links in this schedule: the integral of its rate from its start to its end,
+    its length where it has no links. ``replay_on_links`` with that work gives the schedule again, to the nanosecond.
+
+    Raises:
+        UsageError: the links are not of this graph.
+    """
+    _check_links(graph, links)
+    work = (schedule.end_ns - schedule.start_ns).astype(np.float64)
+    tasks = np.flatnonzero((np.diff(links.first) > 0) & (work > 0))
+    work[tasks] = 0.0
+    times = np.concatenate([schedule.start_ns[tasks], schedule.end_ns[tasks]])
+    order = np.argsort(times, kind="stable")
+    _integrate(_network(links), np.concatenate([tasks, tasks])[order], order < tasks.size, times[order], work)
+    return work
+
+
+def _check_links(graph: DependencyGraph, links: Links) -> None:
+    if links.first.shape != (len(graph) + 1,):
+        raise UsageError(
+            f"links of {links.first.size - 1} tasks, the graph has {len(graph)}", hint="make them with links_of(graph, ...)"
+        )
 
 
 class _Tasks(NamedTuple):
@@ -114,6 +140,7 @@ class _Tasks(NamedTuple):
     release: Any
     out_first: Any
     out_edge: Any
+    work: Any
 
 
 class _Progress(NamedTuple):
@@ -130,8 +157,8 @@ class _Network(NamedTuple):
 
     A task: ``work`` left at ``since``, ``rate`` since then, ``version`` of its prediction, ``seen`` a mark of searches. A
     link: ``head`` of its list of running transfers, ``reached`` a mark, and while rates are filled in its capacity ``used``,
-    its transfers still ``open``, whether it is ``full``. An entry of ``link``: its neighbours ``after`` and ``before`` in
-    the link's list, and ``owner``, its task.
+    how many transfers are still ``open`` and their loads ``opened``, whether it is ``full``. An entry of ``link``: its
+    ``load``, its neighbours ``after`` and ``before`` in the link's list, and ``owner``, its task.
     """
 
     first: Any
@@ -145,8 +172,10 @@ class _Network(NamedTuple):
     head: Any
     used: Any
     open: Any
+    opened: Any
     full: Any
     reached: Any
+    load: Any
     after: Any
     before: Any
     owner: Any
@@ -166,8 +195,10 @@ def _network(links: Links) -> _Network:
         head=np.full(count, -1, np.int64),
         used=np.zeros(count),
         open=np.zeros(count, np.int64),
+        opened=np.zeros(count),
         full=np.zeros(count, np.bool_),
         reached=np.zeros(count, np.int64),
+        load=np.ones(entries) if links.load is None else links.load,
         after=np.full(entries, -1, np.int64),
         before=np.full(entries, -1, np.int64),
         owner=np.repeat(np.arange(nodes), np.diff(links.first)),
@@ -187,7 +218,7 @@ def _run(tasks: Any, net: Any, done: Any) -> None:
         if len(heap) > 0 and heap[0][0] == now:
             _, kind, _, node, version = heapq.heappop(heap)
             if kind == _START:
-                _join(net, node, tasks.dur[node], now, changed)
+                _join(net, node, tasks.work[node], now, changed)
             elif version == net.version[node]:
                 _leave(net, node, changed)
                 done.end[node] = now
@@ -274,10 +305,31 @@ def _settle(net: Any, changed: Any, now: Any, heap: Any, made: Any) -> Any:
             net.since[node] = now
             net.rate[node] = rates[k]
             net.version[node] += 1
-            until = now + np.int64(max(math.ceil(net.work[node] / rates[k] - _SLIVER_NS), 0))
+            until = now + np.int64(max(math.ceil(net.work[node] / rates[k] - SLIVER_NS), 0))
             heapq.heappush(heap, (until, np.int64(_END), made, node, net.version[node]))
             made += 1
     return made
+
+
+@numba.njit(cache=True)
+def _integrate(net: Any, node: Any, starts: Any, time: Any, work: Any) -> None:
+    """Work done by tasks that start and end as given, in order of time: rates once per instant, after all its events."""
+    changed = [np.int64(0) for _ in range(0)]
+    mark = np.int64(0)
+    for k in range(node.size):
+        if starts[k]:
+            _join(net, node[k], 0.0, time[k], changed)
+        else:
+            work[node[k]] = net.work[node[k]] + net.rate[node[k]] * (time[k] - net.since[node[k]])
+            _leave(net, node[k], changed)
+        if k + 1 == node.size or time[k + 1] > time[k]:
+            mark += 1
+            links, members = _connected(net, changed, mark)
+            rates = _fill(net, links, members)
+            for m in range(len(members)):
+                net.work[members[m]] += net.rate[members[m]] * (time[k] - net.since[members[m]])
+                net.since[members[m]] = time[k]
+                net.rate[members[m]] = rates[m]
 
 
 @numba.njit(cache=True)
@@ -309,9 +361,11 @@ def _fill(net: Any, links: Any, members: Any) -> Any:
     for link in links:
         net.used[link] = 0.0
         net.open[link] = 0
+        net.opened[link] = 0.0
     for node in members:
         for entry in range(net.first[node], net.first[node + 1]):
             net.open[net.link[entry]] += 1
+            net.opened[net.link[entry]] += net.load[entry]
     rates = np.zeros(len(members))
     rising = len(members)
     level = 0.0
@@ -322,8 +376,9 @@ def _fill(net: Any, links: Any, members: Any) -> Any:
                 rates[k] = level
                 rising -= 1
                 for entry in range(net.first[members[k]], net.first[members[k] + 1]):
-                    net.used[net.link[entry]] += level
+                    net.used[net.link[entry]] += level * net.load[entry]
                     net.open[net.link[entry]] -= 1
+                    net.opened[net.link[entry]] -= net.load[entry]
     return rates
 
 
@@ -333,9 +388,9 @@ def _next_level(net: Any, links: Any) -> Any:
     level = 1.0
     for link in links:
         if net.open[link] > 0:
-            level = min(level, (net.capacity[link] - net.used[link]) / net.open[link])
+            level = min(level, (net.capacity[link] - net.used[link]) / net.opened[link])
     for link in links:
-        net.full[link] = net.open[link] > 0 and (net.capacity[link] - net.used[link]) / net.open[link] <= level
+        net.full[link] = net.open[link] > 0 and (net.capacity[link] - net.used[link]) / net.opened[link] <= level
     return level
 
 

@@ -14,21 +14,25 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tracereplay.errors import UsageError
+from tracereplay.errors import HardwareError, UsageError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.facts import Measure
+from tracereplay.hardware.memory.banks import Holdings
 from tracereplay.hardware.memory.rates import ranks_of_node
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
 from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator
+from tracereplay.replay.busy_periods import carry_over_together
 from tracereplay.replay.columns import Columns, Floats, Mask, Times
 from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.hosts import move_copies, move_host, move_operators
 from tracereplay.replay.places import places
+from tracereplay.replay.sharing import Copies, Sharing, alone_of, sharing_of
 from tracereplay.replay.site import Site
-from tracereplay.replay.transfers import Wire, Wired, hosts_of, members_of, transfer_on
+from tracereplay.replay.tables import RecordedTables
+from tracereplay.replay.transfers import Transfer, Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
 
@@ -49,7 +53,8 @@ class Move:
     ``high``; the group whose error it shares, -1 where it has none. ``kept``: nodes that nothing models.
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
-    ``wires`` the collectives, one for each that took place.
+    ``wires`` the collectives, one for each that took place; ``tables``: where embedding tables stand, None where nothing
+    tells; ``sharing``: the links that transfers share, None where no fabric is modelled.
     """
 
     factor: Floats
@@ -60,6 +65,8 @@ class Move:
     others: tuple[Floats, ...]
     assumed: tuple[str, ...]
     wires: tuple[Wire, ...]
+    sharing: Sharing | None = None
+    tables: Holdings | None = None
 
 
 def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
@@ -83,24 +90,30 @@ class Mover:
     work: TaskWork
     works: Works
     kinds: Int64s
+    tables: RecordedTables
     devices: list[tuple[Accelerator, Columns]] = field(default_factory=list)
     fabrics: list[Wired] = field(default_factory=list)
+    copies: list[Copies] = field(default_factory=list)
+    alone: list[Floats] = field(default_factory=list)
 
     @staticmethod
     def of(graph: DependencyGraph, source: Site | None) -> "Mover":
         """Moves of a graph from where it ran; None for a job of CPUs whose hardware is not described."""
         work = task_work(graph)
         kinds = np.array([CLASSES.index(kind) for kind in work.kind], np.int64)
-        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds)
+        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds, RecordedTables(graph))
 
     def to(self, target: Site) -> Move:
         """The move to a target; raises as ``move``."""
         made = Columns.of(len(self.graph))
         assumed = self._move_devices(target, made)
-        wires, of_wires = self._move_wires(target, made)
+        tables = self._move_tables(target, made)
+        sides = self._sides(target)
+        wires, of_wires = self._move_wires(sides, target, made)
         assumed += [*of_wires, *move_host(self.graph, target, made)]
-        others = self._others(target, made)
-        return Move(made.factor, made.low, made.high, made.group, made.kept, others, tuple(dict.fromkeys(assumed)), wires)
+        others, texts = self._others(target, made), tuple(dict.fromkeys(assumed))
+        sharing = None if sides is None else self._sharing(*sides, made.factor)
+        return Move(made.factor, made.low, made.high, made.group, made.kept, others, texts, wires, sharing, tables)
 
     def _move_devices(self, target: Site, made: Columns) -> list[str]:
         work, source, there = self.work, self.source, target.platform.accelerator
@@ -120,6 +133,12 @@ class Mover:
         if self.graph.host_carries_classes or source is None:
             return [_ONE_AFTER_THE_OTHER, *assumed]
         return [*assumed, *move_copies(self.graph, work.node[work.across], source.platform, target.platform, made)]
+
+    def _move_tables(self, target: Site, made: Columns) -> Holdings | None:
+        """Where the embedding tables of a job on accelerators stand, their lookups re-timed."""
+        if self.source is None or self.graph.host_carries_classes:
+            return None
+        return self.tables.on(self.source.platform, target.platform, made)
 
     def _widen(self, there: Accelerator, made: Columns) -> None:
         """Bounds that hold for all that the accelerator's file thinks possible of its assumed figures."""
@@ -172,26 +191,39 @@ class Mover:
         """The factors with each other accelerator that may be in the target's slots."""
         found = []
         for accelerator in target.alternatives:
-            other = made.copied()
-            self._move_devices(replace(target, platform=replace(target.platform, accelerator=accelerator)), other)
+            other, instead = made.copied(), replace(target, platform=replace(target.platform, accelerator=accelerator))
+            self._move_devices(instead, other)
+            try:
+                self._move_tables(instead, other)
+            except HardwareError:
+                continue  # one that cannot hold the tables is not in the slots
             found.append(other.factor)
         return tuple(found)
 
-    def _move_wires(self, target: Site, made: Columns) -> tuple[tuple[Wire, ...], list[str]]:
-        """The collectives in the model, and what they rest on that is assumed."""
+    def _sides(self, target: Site) -> tuple[Wired | None, Wired] | None:
+        """The fabrics that transfers leave and come to; None where they stay on that of a job of CPUs, or there are none."""
         if not self.graph.collectives:
-            return (), []
+            return None
         on_cpus = self.graph.host_carries_classes
         stays = target.platform.accelerator is None or self._has(target.platform.accelerator)
         if on_cpus and stays and self._is_at(target.platform):
-            made.kept[[n for c in self.graph.collectives for n in c.transfers]] = self.source is None
-            return (), []
+            return None
         # What a CPU backend took says nothing of accelerators' links: there the model alone does.
         as_recorded = self.source is not None and (not on_cpus or stays)
         here = self._wired(self.source.platform) if self.source is not None and as_recorded else None
-        there = self._wired(target.platform)
+        return here, self._wired(target.platform)
+
+    def _move_wires(
+        self, sides: tuple[Wired | None, Wired] | None, target: Site, made: Columns
+    ) -> tuple[tuple[Wire, ...], list[str]]:
+        """The collectives in the model, and what they rest on that is assumed."""
+        if sides is None:
+            made.kept[[n for c in self.graph.collectives for n in c.transfers]] = self.source is None
+            return (), []
+        here, there = sides
         if not there.transfers:
-            there.transfers.extend(transfer_on(self.graph, c, here, there) for c in self.graph.collectives)
+            found = [transfer_on(self.graph, c, here, there) for c in self.graph.collectives]
+            there.transfers.extend(found if here is None else carry_over_together(self.graph, found, self._alone(here, found)))
         for transfer in there.transfers:
             if transfer.wire is None:
                 made.kept[transfer.nodes] = True
@@ -200,6 +232,22 @@ class Mover:
         wires = tuple(transfer.wire for transfer in there.transfers if transfer.wire is not None)
         assumed = dict.fromkeys(key for transfer in there.transfers for key in transfer.assumed)
         return wires, [target.platform.described(key) for key in assumed]
+
+    def _sharing(self, here: Wired | None, there: Wired, factor: Floats) -> Sharing:
+        """What shares links on the target; what did in the recording is found once."""
+        shares = np.ones(len(self.graph)) if here is None else self._alone(here, there.transfers)
+        return sharing_of(self.graph, shares, there, self._copies(), factor)
+
+    def _copies(self) -> Copies:
+        if not self.copies:
+            self.copies.append(Copies.of(self.graph, self.work.node[self.work.across]))
+        return self.copies[0]
+
+    def _alone(self, here: Wired, transfers: list[Transfer]) -> Floats:
+        """What of each task's recorded time it would have taken alone where it was recorded."""
+        if not self.alone:
+            self.alone.append(alone_of(self.graph, here, transfers, self._copies()))
+        return self.alone[0]
 
     def _has(self, accelerator: Accelerator) -> bool:
         """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""

@@ -4,6 +4,7 @@ Two things leave a step open: collectives whose waiting and transfer cannot be t
 known errors of the models of hardware (an interval of ``LEVEL``, from samples of them).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from tracereplay.replay.batch import replay_steps
 from tracereplay.replay.engine import Timing, replay
 from tracereplay.replay.move import LEVEL, Move
 from tracereplay.replay.schedule import Schedule
+from tracereplay.replay.sharing import on_links
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.uncertainty import SAMPLES, sampled
 from tracereplay.replay.whatif import Scenario
@@ -30,9 +32,11 @@ class Interval:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A scenario replayed: its schedule, the steps of every rank in it and under the other readings of what cannot be split,
-    the job's steps. ``known``: one number is the answer, not an interval alone.
+    the job's steps. ``known``: one number is the answer, not an interval alone. ``timing``: with the time that transfers take
+    among the others on their links.
     """
 
+    timing: Timing
     schedule: Schedule
     after: list[StepTime]
     others: list[list[StepTime]]
@@ -41,15 +45,29 @@ class Outcome:
     interval: Interval | None
 
 
-def outcome(graph: DependencyGraph, scenario: Scenario, move: Move | None = None, samples: int = SAMPLES) -> Outcome:
-    """The steps of a scenario; with a ``move`` its known errors, drawn ``samples`` times and replayed, widen the interval."""
+def outcome(
+    graph: DependencyGraph, scenario: Scenario, move: Move | None = None, samples: int = SAMPLES, *, share_anew: bool = False
+) -> Outcome:
+    """The steps of a scenario; with a ``move`` its known errors, drawn ``samples`` times and replayed, widen the interval.
+    ``share_anew``: transfers share links in each sample as they overlap there; else as in the answer, which is an event loop
+    a sample less.
+    """
+    asked, sharing = scenario.timing, None if move is None else move.sharing
+    scenario = on_links(graph, scenario, sharing)
     schedule = replay(graph, scenario.timing)
     after = step_times(graph, schedule)
     steps = summarise(graph, after)
     others = _other_steps(graph, scenario, after)
     bounds = hull([steps.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
-    errors = None if move is None else _sampled(graph, scenario.timing, move, samples, steps.mean_ns)
-    return Outcome(schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors))
+    errors = None
+    if move is not None:
+        timings = sampled(asked if share_anew else scenario.timing, move, samples)
+        if share_anew and sharing is not None:
+            timings = (sharing.applied(graph, one) for one in timings)
+        errors = _bounds(graph, timings, steps.mean_ns)
+    return Outcome(
+        scenario.timing, schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors)
+    )
 
 
 def hull(readings_ns: list[int]) -> Interval | None:
@@ -64,9 +82,9 @@ def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTim
     return [] if alike and not scenario.unsplit_touched else others
 
 
-def _sampled(graph: DependencyGraph, timing: Timing, move: Move, samples: int, predicted_ns: int) -> Interval:
-    """Between which bounds the answer lies in ``LEVEL`` of the samples, the answer itself included."""
-    means = replay_steps(graph, sampled(timing, move, samples)).job.mean_ns
+def _bounds(graph: DependencyGraph, timings: Iterable[Timing], predicted_ns: int) -> Interval:
+    """Between which bounds the answer lies in ``LEVEL`` of the sampled timings, the answer itself included."""
+    means = replay_steps(graph, timings).job.mean_ns
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
 

@@ -378,6 +378,7 @@ def _moved(graph: DependencyGraph, base: Timing, after: Timing, factors: _Factor
 
 def _moved_collectives(graph: DependencyGraph, before: Timing, after: Timing, touched: Mask, basis: str) -> dict[str, Moved]:
     rows: dict[str, list[tuple[int, int]]] = {}
+    uneven: set[str] = set()
     for c in graph.collectives:
         mine = [n for n in c.transfers if touched[n]]
         if not mine:
@@ -385,4 +386,7 @@ def _moved_collectives(graph: DependencyGraph, before: Timing, after: Timing, to
         key = c.name if c.transfer_ns is not None else "collective_unsplit"
         pair = (max(int(before.dur_ns[n]) for n in mine), max(int(after.dur_ns[n]) for n in mine))
         rows.setdefault(key, []).append(pair)
-    return {k: Moved(len(v), sum(a for a, _ in v), sum(b for _, b in v), basis) for k, v in sorted(rows.items())}
+        if c.is_uneven and basis == "model":
+            uneven.add(key)
+    by = {key: f"{basis}, uneven splits" if key in uneven else basis for key in rows}
+    return {k: Moved(len(v), sum(a for a, _ in v), sum(b for _, b in v), by[k]) for k, v in sorted(rows.items())}

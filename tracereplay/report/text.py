@@ -11,7 +11,7 @@ from tracereplay.analyzers.prediction import Prediction
 from tracereplay.graph.event_edges import EventEdges
 from tracereplay.graph.model import Coverage
 from tracereplay.replay.outcome import Interval
-from tracereplay.report.moved import MovedPage, moved_lines
+from tracereplay.report.moved import MovedPage, moved_lines, shared_line
 from tracereplay.report.table import page as _page
 from tracereplay.report.table import table as _table
 from tracereplay.units import format_ns, format_share
@@ -107,6 +107,7 @@ def prediction_text(prediction: Prediction, question: str, page: MovedPage | Non
     """``whatif`` as text; ``page``: where a platform is asked about."""
     lines = [_answer(prediction, question)]
     lines += moved_lines(page) if page is not None else []
+    lines += [shared_line(prediction.sharing)] if prediction.sharing is not None else []
     if prediction.steady_ns is not None:
         before, after = format_ns(prediction.baseline_steady_ns), format_ns(prediction.steady_ns)
         lines.append(f"from the end of a step to the end of the next: {before} → {after}")

@@ -37,12 +37,21 @@ class Preset:
     ranks: tuple[int | None, ...] | None = None
 
 
+def _capped(rows: str, most: int) -> str:
+    return ",".join(str(min(int(count), most)) for count in rows.split(","))
+
+
 # facebookresearch/dlrm is "dlrm" below; harvard-acc/DeepRecSys "DeepRecSys".
 _PRESETS = (
     Preset("bench", "512-512-64/1024-1024-1024-1/8x1000000:100", "dlrm bench/dlrm_s_benchmark.sh"),
     Preset("kaggle", f"13-512-256-64-16/512-256-1/{_KAGGLE}", "dlrm bench/dlrm_s_criteo_kaggle.sh"),
     Preset("terabyte", f"13-512-256-64/512-512-256-1/{_TERABYTE}", "dlrm bench/dlrm_s_criteo_terabyte.sh, rows at most 10 M"),
     Preset("mlperf-v1", f"13-512-256-128/1024-1024-512-256-1/{_MLPERF_V1}", "dlrm bench/run_and_time.sh, rows at most 40 M"),
+    Preset(
+        "mlperf-small",
+        f"13-512-256-128/1024-1024-512-256-1/{_capped(_MLPERF_V1, 2_000_000)}",
+        "mlperf-v1 with rows at most 2 M, so that a host of 24 GiB holds it",
+    ),
     Preset(
         "mlperf-dcnv2",
         f"13-512-256-128/1024-1024-512-256-1/{_MLPERF_DCNV2}/dcn:3:512",

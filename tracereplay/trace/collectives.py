@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracereplay.trace.classify import WorkClass, class_of_kernel, collective_of
-from tracereplay.trace.execution import elements_of, matching
+from tracereplay.trace.execution import elements_of, matching, split_sizes
 from tracereplay.trace.schema import Role
 from tracereplay.trace.steps import Step
 from tracereplay.trace.table import EventTable, ExecutedCollective
@@ -41,8 +41,9 @@ _FAR_BETTER = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RecordedCollective:
-    """One collective of one rank; what is not recorded is None. ``bytes`` is the participant's input, ``peers`` the sending
-    and the receiving rank of a point-to-point message.
+    """One collective of one rank; what is not recorded is None. ``bytes`` is the participant's input, ``in_split`` and
+    ``out_split`` how many rows of its tensors go to and come from each rank of the group (empty: not recorded), ``peers`` the
+    sending and the receiving rank of a point-to-point message.
     """
 
     row: int
@@ -230,6 +231,8 @@ def _facts(table: EventTable, row: int) -> dict[str, Any]:
         "elements": elements,
         "dtype": dtype,
         "bytes": elements * width if elements is not None and width is not None else None,
+        "in_split": _first_split(sources, "In split size"),
+        "out_split": _first_split(sources, "Out split size"),
     }
 
 
@@ -253,7 +256,7 @@ def _from_execution(facts: dict[str, Any], executed: ExecutedCollective | None) 
     elements = more.get("elements") or facts["elements"]
     if facts["bytes"] is None and elements is not None and width is not None:
         more["bytes"] = elements * width
-    return more | {"in_split": executed.in_split, "out_split": executed.out_split}
+    return more | {key: facts[key] or getattr(executed, key) for key in ("in_split", "out_split")}
 
 
 def _recording_operators(table: EventTable, row: int) -> list[int]:
@@ -308,6 +311,10 @@ def _list_type(types: list[Any]) -> str | None:
 
 def _first_int(sources: list[dict[str, Any]], key: str) -> int | None:
     return next((args[key] for args in sources if isinstance(args.get(key), int)), None)
+
+
+def _first_split(sources: list[dict[str, Any]], key: str) -> tuple[int, ...]:
+    return next((sizes for args in sources if (sizes := split_sizes(args.get(key)))), ())
 
 
 def _first_text(sources: list[dict[str, Any]], key: str) -> str | None:

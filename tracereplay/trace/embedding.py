@@ -15,6 +15,9 @@ from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable
 
 _LOOKUP = re.compile(r"fbgemm::(?P<kind>split|dense)_embedding_codegen_lookup_(?:(?P<optimizer>\w+?)_)?function(?:_pt2)?$")
+_BACKWARD = re.compile(r"^torch::autograd::CppNode<SplitLookupFunction_(?P<optimizer>\w+?)_Op>$")
+# What the names of types of weights say of their size; others have 4 bytes.
+_SIZES = (("half", 2), ("bfloat16", 2), ("char", 1), ("fp8", 1), ("double", 8))
 _ARGUMENT = re.compile(r"(\w+)(?:=[^,()]*)?\s*(?:,|\)\s*->)")
 # FBGEMM codegen (embedding_forward_split_host.cpp), the first arguments of both operators; later ones differ by optimizer.
 _SPLIT = (
@@ -46,6 +49,7 @@ class RecordedLookup:
     samples: int
     total_dim: int | None
     state_elements: int | None
+    element_bytes: int = 4
 
     @property
     def tier(self) -> str | None:
@@ -62,10 +66,11 @@ def is_lookup(name: str) -> bool:
     return _LOOKUP.match(name) is not None
 
 
-def lookup_of(name: str, shapes: Any, schema: str = "", values: Any = ()) -> RecordedLookup | None:
+def lookup_of(name: str, shapes: Any, schema: str = "", values: Any = (), types: Any = ()) -> RecordedLookup | None:
     """The lookup that an operator was; None for another operator, or where its shapes were not recorded.
 
-    ``shapes`` are those of its arguments as the file has them, ``schema`` its signature, ``values`` its arguments.
+    ``shapes`` are those of its arguments as the file has them, ``schema`` its signature, ``values`` its arguments, ``types``
+    the types of their elements.
     """
     match = _LOOKUP.match(name)
     names = _argument_names(schema) or (_SPLIT if match and match["kind"] == "split" else _DENSE)
@@ -89,14 +94,34 @@ def lookup_of(name: str, shapes: Any, schema: str = "", values: Any = ()) -> Rec
         samples=(offsets - 1) // tables,
         total_dim=total_dim if isinstance(total_dim, int) else None,
         state_elements=size.get("momentum1_dev"),
+        element_bytes=_element_bytes(dict(zip(names, types, strict=False)) if isinstance(types, list) else {}),
     )
 
 
 def recorded_lookups(table: EventTable) -> tuple[RecordedLookup, ...]:
     """The lookups of a Kineto trace in file order; empty where it has none or was recorded without shapes."""
+    return tuple(lookup for _, lookup in lookups_by_row(table))
+
+
+def lookups_by_row(table: EventTable) -> tuple[tuple[int, RecordedLookup], ...]:
+    """The same, each with its row in the table."""
     rows = [row for row in table.rows_of(Role.CPU_OP).tolist() if is_lookup(table.name_of(row))]
-    found = [lookup_of(table.name_of(row), table.args_of(row).get("Input Dims")) for row in rows]
-    return tuple(lookup for lookup in found if lookup is not None)
+    args = {row: table.args_of(row) for row in rows}
+    found = [
+        (row, lookup_of(table.name_of(row), args[row].get("Input Dims"), types=args[row].get("Input type"))) for row in rows
+    ]
+    return tuple((row, lookup) for row, lookup in found if lookup is not None)
+
+
+def backward_optimizer(name: str) -> str | None:
+    """The optimizer fused into the backward pass of a lookup that an event is; "" where none is; None for another event."""
+    match = _BACKWARD.search(name)
+    return None if match is None else (match["optimizer"] if match["optimizer"] != "Dense" else "")
+
+
+def _element_bytes(types: dict[str, Any]) -> int:
+    """Bytes of a weight: half of them in half precision."""
+    return next((size for word, size in _SIZES if word in str(types.get("dev_weights", "")).lower()), 4)
 
 
 def _argument_names(schema: str) -> tuple[str, ...]:

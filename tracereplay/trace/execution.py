@@ -22,6 +22,7 @@ from tracereplay.trace.embedding import RecordedLookup, lookup_of
 from tracereplay.trace.table import EventTable, ExecutedCollective
 
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|eg|et)[_-]?(\d+)", re.IGNORECASE)
+_SPLIT = re.compile(r"\[(\d{1,18}(?:, ?\d{1,18})*)\]")
 _TYPE = re.compile(r"Tensor\(([^)]*)\)")
 # Where the arguments of record_param_comms are (torch/csrc/distributed/c10d/ParamCommsUtils.hpp): the tensors, the sequence
 # number, the process group, then rank, name, in and out split sizes.
@@ -137,5 +138,16 @@ def elements_of(shape: Any) -> int | None:
 
 
 def _split(inputs: list[Any], place: int) -> tuple[int, ...]:
-    sizes = inputs[place] if len(inputs) > place and isinstance(inputs[place], list) else []
-    return tuple(s for s in sizes if isinstance(s, int))
+    return split_sizes(inputs[place] if len(inputs) > place else None)
+
+
+def split_sizes(recorded: Any) -> tuple[int, ...]:
+    """The sizes of a split as a list, or as its text in a Kineto trace (``"[96, 224]"``); empty for one that is cut (``...``),
+    holds anything else, or is none: a part of a split is not a split.
+    """
+    if isinstance(recorded, str):
+        match = _SPLIT.fullmatch(recorded.strip())
+        recorded = [int(number) for number in match[1].split(",")] if match else None
+    if not isinstance(recorded, list) or not all(type(size) is int and size >= 0 for size in recorded):
+        return ()
+    return tuple(recorded)

@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from tests.fakes.kineto import TraceFile
+from tests.fakes.lookups import looking_up, weights_of
 from tests.fakes.measurements import host_rows, measurements
 from tests.fakes.measurements import write as write_measurements
 from tests.fakes.workloads import late_peer, waits_longer
@@ -155,7 +156,7 @@ def test_every_verb_is_documented() -> None:
 def test_every_key_that_is_printed_is_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     keys = printed_keys(capsys, *words, whole_job(tmp_path))
 
-    assert keys - documented_keys(words[0]) <= {"interval", "ranks[].interval", "equalised"}
+    assert keys - documented_keys(words[0]) <= {"interval", "ranks[].interval", "equalised", "sharing"}
 
 
 @pytest.mark.parametrize("words", [["info"], ["replay"], ["attribute"]])
@@ -199,6 +200,9 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
     keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x", *IDEAL)
     keys |= printed_keys(capsys, "whatif", "sample_traces/dlrm_2rank", "--hardware", "zion")
     keys |= printed_keys(capsys, "whatif", whole_job(tmp_path), "--from", "dgx1-v100", "--hardware", "zion")
+    (tmp_path / "lookups").mkdir()
+    lookups = str(looking_up(weights_of(0, 4_500_000_000)).write(tmp_path / "lookups"))
+    keys |= printed_keys(capsys, "whatif", lookups, "--from", "dgx1-v100", "--set", "accelerator.hbm.capacity=2x")
 
     assert documented_keys("whatif") - keys == set()
 

@@ -245,3 +245,27 @@ def test_host_annotations_give_the_name_of_their_collective(tmp_path: Path, back
     trace = TraceFile(0, 1).step(1, 0, 200).op("a", 1, 1).gloo(f"{backend}:all_reduce", 20, 30, tid=5)
 
     assert only(tmp_path, trace).name == "all_reduce"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[96, 224, 288]", (96, 224, 288)),
+        ("[96,224]", (96, 224)),
+        ("[0, 7]", (0, 7)),
+        ("[96, 224, ..., 240]", ()),
+        ("[...]", ()),
+        ("[]", ()),
+        ("", ()),
+        ("[1, -2]", ()),
+        ([96, 224], (96, 224)),
+        ([96, "..."], ()),
+        ([96, 2.5], ()),
+        (None, ()),
+        (7, ()),
+    ],
+)
+def test_a_split_is_read_whole_or_not_at_all(tmp_path: Path, text: Any, expected: tuple[int, ...]) -> None:
+    found = with_args(tmp_path, **recorded(In_split_size=text, Out_split_size=text))
+
+    assert (found.in_split, found.out_split) == (expected, expected)

@@ -23,6 +23,7 @@ from tracereplay.graph.draft import RankDraft
 from tracereplay.graph.edges import Edges, concat_edges, make_edges
 from tracereplay.graph.kinds import Basis, Why
 from tracereplay.graph.model import Collective
+from tracereplay.graph.rules.splits import Splits, splits_of
 from tracereplay.trace.collectives import (
     ENDS_TOGETHER,
     CollectiveKey,
@@ -188,6 +189,8 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
     # Of a rank that is not here only a manifest tells the host; one that nobody tells says nothing.
     hosts = {job.ranks[m.draft.index].host for m in group} | {host for r in absent if (host := job.host_of(r)) is not None}
     name = _name(group)
+    size = len(group) + len(absent)
+    splits = splits_of([m.recorded for m in group], size) if name == "all_to_all" else Splits()
     shown = max(group, key=lambda m: (m.step, m.recorded.name == name, -m.draft.index))
     return Collective(
         name=name,
@@ -204,6 +207,8 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
         end_ns=ends,
         transfer_ns=_transfer(name, starts, ends) if rendezvous is not None else None,
         absent=absent,
+        sent=splits.sent,
+        received=splits.received,
     )
 
 

@@ -8,11 +8,19 @@ the stretch of host time (a gap, an annotation, a Python autograd function; neve
 ended with the end of the collective where it was waited for, and that no occurrence refutes by having passed it earlier.
 Collectives that nobody was seen waiting for end, by the semantics of their callers, before the backward pass ends (DDP)
 or before it begins (forward exchange), else before the step ends.
+
+Where threads share a core, the thread that was waited for may lose it to the one that it woke, before it has written down its
+own end::
+
+    host       |··· waits ···|--ops--|
+    gloo thread --------------   .   --|      written: the last end; when it had ended: when the host went on
+
+Such an end is cut to when the host went on (``ended_when_waited_for``) before anything is made of it.
 """
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +41,10 @@ _STEP_NUMBER = re.compile(r"(?<=^ProfilerStep)#\d+$")
 # compete for cores (0.1-0.4 ms in sample_traces/), a tenth of the wait covers longer ones.
 _RESUME_NS = 500_000
 _RESUME_SHARE = 10
+# A thread that lost its core has it back after some time slices of the others' (3 to 4 ms each, Linux EEVDF).
+_PREEMPTED_NS = 10_000_000
+# One occurrence in so many that were seen to wait may contradict a site: clocks and calls that were not matched do so.
+_SEEN_A_CONTRADICTION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +89,31 @@ def match_calls(table: EventTable, work_rows: Int64s) -> Int64s:
     return matched
 
 
+def ended_when_waited_for(drafts: list[RankDraft]) -> tuple[list[RankDraft], int]:
+    """The ranks with the ends of collectives whose threads lost their core before they wrote them down, and how many those are:
+    a collective had ended when who waited for it went on.
+    """
+    cut: dict[int, dict[int, int]] = defaultdict(dict)
+    for members in _grouped(drafts).values():
+        site = _site(members)
+        for m in members:
+            segment = None if site is None else _locate(m, site)
+            if segment is not None and _is_preempted(m, segment):
+                cut[m.draft.index][m.work] = int(m.thread.tiling.end_ns[segment])
+    return [_cut(draft, cut[draft.index]) for draft in drafts], sum(len(ends) for ends in cut.values())
+
+
+def _cut(draft: RankDraft, ends: dict[int, int]) -> RankDraft:
+    if not ends:
+        return draft
+    end_ns = draft.work.end_ns.copy()
+    end_ns[list(ends)] = list(ends.values())
+    return replace(draft, work=replace(draft.work, end_ns=end_ns), _memory={})
+
+
 def host_collective(drafts: list[RankDraft]) -> list[Found]:
     """Hand-offs from collectives of a CPU backend to the host threads that wait for them, one result a rank."""
-    groups: dict[tuple[str, int], list[_Occurrence]] = defaultdict(list)
-    for draft in drafts:
-        for key, occurrence in _occurrences(draft):
-            groups[key].append(occurrence)
+    groups = _grouped(drafts)
     edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
     waits: dict[int, list[tuple[int, int]]] = defaultdict(list)
     refuted: Counter[int] = Counter()
@@ -97,6 +128,15 @@ def host_collective(drafts: list[RankDraft]) -> list[Found]:
             if occurrence.end_ns > occurrence.thread.tiling.start_ns[segment]:
                 waits[index].append((node, own_ns))
     return [_found(edges[d.index], waits[d.index], refuted[d.index]) for d in drafts]
+
+
+def _grouped(drafts: list[RankDraft]) -> dict[tuple[str, int], list[_Occurrence]]:
+    """Occurrences of the same collective of the program, over ranks and steps."""
+    groups: dict[tuple[str, int], list[_Occurrence]] = defaultdict(list)
+    for draft in drafts:
+        for key, occurrence in _occurrences(draft):
+            groups[key].append(occurrence)
+    return groups
 
 
 def _found(pairs: list[tuple[int, int]], waits: list[tuple[int, int]], refuted: int) -> Found:
@@ -146,14 +186,37 @@ def _inside(draft: RankDraft, thread: HostThread, position: int, codes: set[int]
 
 def _placed(members: list[_Occurrence]) -> list[tuple[_Occurrence, int | None, int]]:
     """Each occurrence with its wait segment (None: timing refutes every place) and that segment's own CPU time."""
+    site = _site(members)
+    if site is None:
+        return [(m, _by_semantics(m), 0) for m in members]
+    segments = [s if (s := _locate(m, site)) is not None and not _passed(m, s) else None for m in members]
+    own = _own_time(members, segments)
+    return [(m, s if s is not None else _by_semantics(m), own) for m, s in zip(members, segments, strict=True)]
+
+
+def _site(members: list[_Occurrence]) -> _Site | None:
+    """Where they are waited for: the place at which most were seen to be, of those that timing does not refute."""
     votes = Counter(site for m in members if (site := _observed(m)) is not None)
-    for site, _ in sorted(votes.items(), key=lambda item: (-item[1], item[0].ordinal, item[0].owner, item[0].follower)):
-        segments = [_locate(m, site) for m in members]
-        if any(s is not None and m.thread.tiling.end_ns[s] < m.end_ns for m, s in zip(members, segments, strict=True)):
-            continue
-        own = _own_time(members, segments)
-        return [(m, s if s is not None else _by_semantics(m), own) for m, s in zip(members, segments, strict=True)]
-    return [(m, _by_semantics(m), 0) for m in members]
+    for site, seen in sorted(votes.items(), key=lambda item: (-item[1], item[0].ordinal, item[0].owner, item[0].follower)):
+        passed = [m for m in members if (s := _locate(m, site)) is not None and _passed(m, s) and not _is_preempted(m, s)]
+        if len(passed) <= seen // _SEEN_A_CONTRADICTION:
+            return site
+    return None
+
+
+def _passed(m: _Occurrence, segment: int) -> bool:
+    """Whether the host left a segment before the collective's end, as written."""
+    return int(m.thread.tiling.end_ns[segment]) < m.end_ns
+
+
+def _is_preempted(m: _Occurrence, segment: int) -> bool:
+    """Whether the host left a segment after it had waited there for a collective, whose thread wrote its end down late: by no
+    more than some time slices, and no more than what the host had waited.
+    """
+    tiling = m.thread.tiling
+    left = int(tiling.end_ns[segment])
+    waited = left - max(int(tiling.start_ns[segment]), int(m.draft.work.start_ns[m.work]))
+    return 0 < m.end_ns - left <= min(_PREEMPTED_NS, waited)
 
 
 def _observed(m: _Occurrence) -> _Site | None:

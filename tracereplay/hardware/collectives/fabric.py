@@ -33,6 +33,8 @@ Floats = npt.NDArray[np.float64]
 LIKELY, FAST, SLOW = 0, 1, 2
 SCALE_UP, SCALE_OUT = "fabric.scale_up", "fabric.scale_out"
 _HOST = ("host.link", "host.interconnect")
+# In the place of an endpoint: the memory of the other one's host.
+_HOST_MEMORY = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +245,22 @@ class Fabric:
         if not paths:
             raise HardwareError(f"nothing joins {end} and {nic}", where=self.name, hint="give host.link in your file")
         return paths[0]
+
+    def host_way(self, source: int) -> tuple[int, ...]:
+        """The numbers of the one-way links from an endpoint to the memory of its host: those to the nearest socket of its node
+        (the first of several); none where the endpoint is a socket, or none is joined. The way back has the same links, each
+        number with its last bit turned.
+        """
+        key = (source, _HOST_MEMORY, None)
+        if key not in self.paths:
+            self.paths[key] = self._to_memory(self.endpoints[source])
+        return tuple(self._number[way] for path in self.paths[key] for way in pairwise(path))
+
+    def _to_memory(self, end: str) -> list[list[str]]:
+        kinds = self.graph.nodes.data("kind")
+        sockets = sorted((n for n, kind in kinds if kind == "socket" and node_of(n) == node_of(end)), key=order_of)
+        ways = [paths[0] for socket in sockets if end != socket and (paths := widest(self._hosts, end, socket))]
+        return [min(ways, key=len)] if ways and end not in sockets else []
 
     def _network(self, nic: str, other: str) -> list[str]:
         """From interface to interface over rail switches, racks and the spine."""

@@ -67,6 +67,13 @@ TREE_SMALLEST: Final = 64
 # Grouped sends and receives use LL up to this size for each peer (src/enqueue.cc, NCCL_P2P_LL_THRESHOLD).
 SEND_LL_MOST: Final = 16_384
 
+# Between hosts without accelerators (gloo over TCP) processors move the bytes: likely, fast, slow. A stream through the network
+# stacks of both ends, besides the wire: bytes a second of one rank. A step: a message is posted, the other side's thread wakes
+# up. Both are this project's measurements with gloo between two cores of a server, without a limit on the link: 1.3 to 2.7 GB/s
+# from 1 MiB on, 70 to 120 µs for an exchange of 1 KiB (`python -m benchmarks.fabric_lab --stack`).
+STACK_BYTES_PER_S: Final = (2.0e9, 5.0e9, 0.8e9)
+STACK_STEP_NS: Final = (60_000.0, 20_000.0, 180_000.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Library:
@@ -74,6 +81,7 @@ class Library:
     scale-up switch reduces; ``relays``: sends pass an accelerator of the same node that is at the receiver's rail (PXN);
     ``whole_lines``: links keep 128 bytes together, as LL128 needs; ``clock_hz``: of the
     accelerators, which run NCCL's steps.
+    ``on_hosts``: processes on hosts, whose network stacks move what leaves a host (gloo).
     ``ideal``: no latency but that of the links, no protocol, no limit; for what follows from a topology alone.
     """
 
@@ -83,28 +91,36 @@ class Library:
     relays: bool = True
     whole_lines: bool = True
     clock_hz: float = CLOCK_HZ
+    on_hosts: bool = False
     ideal: bool = False
+
+    @property
+    def is_nccl(self) -> bool:
+        """Whether NCCL's constants count."""
+        return not (self.ideal or self.on_hosts)
 
     def protocols(self, hardware: Hardware) -> tuple[Protocol, ...]:
         """The protocols on offer over the worst hardware on the way; LL128 not over PCIe and the host."""
-        if self.ideal:
+        if not self.is_nccl:
             return ("Simple",)
         return PROTOCOLS if hardware != "pci" and self.whole_lines else ("LL", "Simple")
 
     def base_ns(self, algorithm: str, protocol: Protocol) -> float:
         """Nanoseconds before the first step."""
-        if self.ideal:
+        if self.ideal or self.on_hosts:
             return 0.0
         if algorithm == "nvls":
             return NVLS_NS
         return BASE_NS["tree" if algorithm == "tree" else "ring", protocol] * CLOCK_HZ / self.clock_hz
 
-    def step_ns(self, algorithm: str, protocol: Protocol, hardware: Hardware, wire_ns: float | None) -> float:
-        """Nanoseconds of one step over a route. NCCL's constant for LL is that of the wire alone, so it gives way to the
-        latency of the route where that is known.
+    def step_ns(self, algorithm: str, protocol: Protocol, hardware: Hardware, wire_ns: float | None, case: int = 0) -> float:
+        """Nanoseconds of one step over a route, ``case``: likely, fast or slow. NCCL's constant for LL is that of the wire
+        alone, so it gives way to the latency of the route where that is known.
         """
         if self.ideal:
             return wire_ns or 0.0
+        if self.on_hosts and hardware == "net":
+            return STACK_STEP_NS[case] + (wire_ns or 0.0)
         of_protocol = STEP_NS[hardware, "tree" if algorithm == "tree" else "ring"]
         constant = of_protocol[PROTOCOLS.index(protocol)]
         wire = of_protocol[0] if wire_ns is None else wire_ns

@@ -8,7 +8,7 @@ schedule on the links in place of the table's bandwidths::
 An all-to-all and a send are always grouped sends and receives. A calibration scales latency and bytes' time by two numbers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, get_args
@@ -25,6 +25,8 @@ from tracereplay.hardware.collectives.library import (
     POST_NS,
     POSTS_OF_SIMPLE,
     SEND_LL_MOST,
+    STACK_BYTES_PER_S,
+    STACK_STEP_NS,
     Algorithm,
     Protocol,
     tree_at_size,
@@ -36,6 +38,11 @@ NS_PER_S: Final = 1e9
 # calibration: `python -m benchmarks.collectives` measures both.
 CALIBRATED_WITHIN: Final = (0.80, 1.35)
 MODEL_WITHIN: Final = (0.80, 1.75)
+
+_STACK_WORDS: Final = (
+    f"network stack of hosts: {STACK_BYTES_PER_S[LIKELY] / 1e9:g} GB/s ({STACK_BYTES_PER_S[SLOW] / 1e9:g} to "
+    f"{STACK_BYTES_PER_S[FAST] / 1e9:g}) and {STACK_STEP_NS[LIKELY] / 1e3:g} µs a step, measured with gloo elsewhere"
+)
 
 Basis = Literal["model", "calibrated"]
 Ranks = int | Sequence[int]
@@ -88,7 +95,8 @@ class CollectiveTime:
     """A collective's time in ns with the ends of its interval; ``latency_ns``: the part that does not depend on bytes;
     ``bottleneck``: the link that its bytes wait for, None where none is sent; ``links``: those with bytes, busiest first;
     ``assumed``: keys of the platform's file that are assumed or unmeasured, of the levels of its links; ``stand_ins``: words on
-    the constants of one library that stand in for another's.
+    the constants of one library that stand in for another's; ``stack_ns``: what the network stacks of hosts take for the bytes,
+    whatever the link, and ``stacks`` those, each like a link.
     """
 
     time_ns: int
@@ -102,6 +110,8 @@ class CollectiveTime:
     links: tuple[LinkUse, ...]
     assumed: tuple[str, ...]
     stand_ins: tuple[str, ...] = ()
+    stack_ns: int = 0
+    stacks: tuple[LinkUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +130,18 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """A schedule under a protocol: ns before bytes, ns a byte of size (likely, fast, slow), loads per byte; ``is_corrected``:
-    NCCL corrects its rate by size.
+    """A schedule under a protocol: ns before bytes, ns a byte of size (likely, fast, slow), of them those of the hosts' network
+    stacks, loads per byte; ``stacks``: bytes per byte of size that the network stack of each host sends; ``is_corrected``: NCCL
+    corrects its rate by size.
     """
 
     algorithm: Algorithm
     protocol: Protocol
     latency_ns: Floats
     byte_ns: Floats
+    stack_ns: Floats
     loads: Floats
+    stacks: Mapping[str, float]
     bottleneck: int
     is_corrected: bool
 
@@ -242,10 +255,10 @@ def times_by_case(fabric: Fabric, kind: Kind, size: float, ranks: Ranks, splits:
 
 
 def link_loads(time: CollectiveTime, share: float = 0.5) -> Mapping[str, float]:
-    """The links that a transfer keeps busy for at least ``share`` of its time, with that share: those on which it and another
-    transfer would slow each other down, for ``replay.contention.links_of``.
+    """The links, and network stacks of hosts, that a transfer keeps busy for at least ``share`` of its time, with that share:
+    those on which it and another transfer would slow each other down, for ``replay.contention.links_of``.
     """
-    return {link.name: link.busy for link in time.links if link.busy >= share}
+    return {link.name: link.busy for link in (*time.links, *time.stacks) if link.busy >= share}
 
 
 def _members(fabric: Fabric, ranks: Ranks) -> tuple[int, ...]:
@@ -265,7 +278,7 @@ def _group(fabric: Fabric, members: tuple[int, ...]) -> Group:
 @lru_cache(maxsize=4096)
 def _offers(group: Group, kind: Kind, algorithm: Algorithm | None, root: int) -> tuple[_Offer, ...]:
     """What there is to choose from."""
-    chosen = [a for a in _OFFERED[kind] if a != "nvls" or _reduces(group)] if algorithm is None else [algorithm]
+    chosen = [a for a in _OFFERED[kind] if _is_on_offer(group, a)] if algorithm is None else [algorithm]
     possible = (*_OFFERED[kind], *_ALSO[kind])
     if algorithm is not None and (algorithm not in possible or (algorithm == "nvls" and not _reduces(group))):
         raise UsageError(f"no {algorithm} {kind} on {group.fabric.name}", hint=f"there is {', '.join(possible)}")
@@ -277,6 +290,13 @@ def _offers(group: Group, kind: Kind, algorithm: Algorithm | None, root: int) ->
     return tuple(made)
 
 
+def _is_on_offer(group: Group, algorithm: Algorithm) -> bool:
+    """Whether the library would take it: gloo has rings and sends, NVLS needs a switch that adds up."""
+    if group.fabric.library.on_hosts:
+        return algorithm in {"ring", "direct"}
+    return algorithm != "nvls" or _reduces(group)
+
+
 def _reduces(group: Group) -> bool:
     """Whether the switch adds up for this group."""
     library = group.fabric.library
@@ -285,7 +305,7 @@ def _reduces(group: Group) -> bool:
 
 
 def _sending(fabric: Fabric) -> tuple[Protocol, ...]:
-    return ("Simple",) if fabric.library.ideal else ("LL", "Simple")
+    return ("LL", "Simple") if fabric.library.is_nccl else ("Simple",)
 
 
 def _protocols(fabric: Fabric, algorithm: Algorithm, schedule: Schedule) -> tuple[Protocol, ...]:
@@ -300,20 +320,25 @@ def _protocols(fabric: Fabric, algorithm: Algorithm, schedule: Schedule) -> tupl
 def _offer(group: Group, kind: Kind, algorithm: Algorithm, protocol: Protocol, schedule: Schedule) -> _Offer:
     fabric, library = group.fabric, group.fabric.library
     share, most = library.share(algorithm, protocol, schedule.nodes), library.most(protocol, schedule.nodes)
-    latency, byte_ns, fullest = np.zeros(3), np.zeros(3), (-1.0, 0)
+    latency, byte_ns, stack_ns, fullest = np.zeros(3), np.zeros(3), np.zeros(3), (-1.0, 0)
     latency += library.base_ns(algorithm, protocol)
     for phase in schedule.phases:
         per_link = phase.loads / (fabric.rates * share)
         latency += _steps_ns(group, algorithm, protocol, schedule, phase)
         slowest = np.nanmax(per_link, axis=1)
         byte_ns += NS_PER_S * np.maximum(slowest, 0.0 if most is None else phase.sent / most)
+        if library.on_hosts and any(steps.hardware == "net" for steps in phase.steps):
+            stack_ns += NS_PER_S * phase.sent / np.array(STACK_BYTES_PER_S)
         fullest = max(fullest, (float(slowest[LIKELY]), int(np.nanargmax(per_link[LIKELY]))))
-    if schedule.nodes > 1 and algorithm == "ring" and protocol == "Simple" and kind == "all_reduce" and not library.ideal:
+    if schedule.nodes > 1 and algorithm == "ring" and protocol == "Simple" and kind == "all_reduce" and library.is_nccl:
         latency *= PLATEAU[library.generation]
-    if not library.ideal:
+    if library.is_nccl:
         latency += schedule.posts * POST_NS[library.processor]
     loads = np.sum([phase.loads for phase in schedule.phases], axis=0)
-    return _Offer(algorithm, protocol, latency, byte_ns, loads, fullest[1], algorithm == "tree" and not library.ideal)
+    is_corrected = algorithm == "tree" and library.is_nccl
+    sent = sum(phase.sent for phase in schedule.phases)
+    stacks = {f"{fabric.endpoints[rank]} network stack": sent for rank in group.ranks} if stack_ns.any() else {}
+    return _Offer(algorithm, protocol, latency, byte_ns + stack_ns, stack_ns, loads, stacks, fullest[1], is_corrected)
 
 
 def _steps_ns(group: Group, algorithm: str, protocol: Protocol, schedule: Schedule, phase: schedules.Phase) -> Floats:
@@ -326,8 +351,8 @@ def _steps_ns(group: Group, algorithm: str, protocol: Protocol, schedule: Schedu
         # Where each node has one rank latencies are fully exposed: NCCL takes the tree's for the network then.
         row = "tree" if alone and steps.hardware == "net" else algorithm
         wires = (None, None, None) if steps.wire_ns is None else steps.wire_ns
-        each = np.array([library.step_ns(row, protocol, steps.hardware, wire) for wire in wires])
-        if schedule.nodes > 1 and algorithm == "ring" and steps.hardware != "net" and not library.ideal:
+        each = np.array([library.step_ns(row, protocol, steps.hardware, wire, case) for case, wire in enumerate(wires)])
+        if schedule.nodes > 1 and algorithm == "ring" and steps.hardware != "net" and library.is_nccl:
             each = np.maximum(each, POST_NS[library.processor] * (POSTS_OF_SIMPLE if protocol == "Simple" else 1))
         total += steps.count * each
     return total
@@ -350,11 +375,14 @@ def _chosen(fabric: Fabric, offers: tuple[_Offer, ...], size: float, calibration
     if calibration is None:
         low = min(low, *(offer.at(size, FAST).ns(scale) for offer in offers))
         high = max(high, min(offer.at(size, SLOW).ns(scale) for offer in offers))
+    stack_ns = float(offer.stack_ns[LIKELY]) * size * scale.bytes_time
     uses = _uses(fabric, offer, size, time)
     return CollectiveTime(
         round(time), round(low), round(high), round(here[best].latency_ns * scale.latency), offer.algorithm, offer.protocol,
         fabric.links[offer.bottleneck] if size > 0 and offer.loads.any() else None,
-        "model" if calibration is None else "calibrated", uses, _assumed(fabric, uses), fabric.stand_ins,
+        "model" if calibration is None else "calibrated", uses, _assumed(fabric, uses),
+        (_STACK_WORDS,) if offer.stack_ns.any() else fabric.stand_ins,
+        round(stack_ns), tuple(_stacks(offer.stacks, size, stack_ns / max(time, 1.0))),
     )  # fmt: skip
 
 
@@ -372,6 +400,11 @@ def _uses(fabric: Fabric, offer: _Offer, size: float, time_ns: float) -> tuple[L
     busy = np.minimum(moved / fabric.rates[LIKELY, loaded] * NS_PER_S / max(time_ns, 1.0), 1.0)
     order = np.argsort(-busy, kind="stable")
     return tuple(LinkUse(fabric.links[loaded[k]], float(moved[k]), float(busy[k])) for k in order)
+
+
+def _stacks(stacks: Mapping[str, float], size: float, busy: float) -> Iterator[LinkUse]:
+    """The network stacks of hosts, which transfers share as they do links."""
+    return (LinkUse(name, sent * size, busy) for name, sent in stacks.items() if size > 0)
 
 
 def _nothing() -> CollectiveTime:

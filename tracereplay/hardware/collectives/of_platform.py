@@ -83,6 +83,7 @@ def _library(platform: Platform) -> Library:
         reduces=switched and technology in _REDUCING,
         whole_lines=technology != "nvlink1",
         clock_hz=_clock(platform),
+        on_hosts=platform.accelerator is None,
     )
 
 

@@ -1,0 +1,88 @@
+"""Transfers between hosts whose network stacks move the bytes, by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from tracereplay.collectors.lab_platform import platform_text
+from tracereplay.collectors.link import parse_link
+from tracereplay.hardware.collectives.calibration import carry_over_between_hosts, carry_over_collective
+from tracereplay.hardware.collectives.fabric import Fabric
+from tracereplay.hardware.collectives.library import STACK_BYTES_PER_S, STACK_STEP_NS
+from tracereplay.hardware.collectives.model import CollectiveTime, collective_time, link_loads
+from tracereplay.hardware.collectives.of_platform import fabric_of
+from tracereplay.hardware.load import load_platform
+from tracereplay.manifest import HostRecord
+
+HOST = HostRecord(name="h", cpu_model="cpu", cpu_count=2, memory_bytes=8_000_000_000, kernel="Linux")
+
+
+def hosts(folder: Path, link: str) -> Fabric:
+    file = folder / f"{link}.toml"
+    file.write_text(platform_text(parse_link(link), HOST, 1))
+    return fabric_of(load_platform(str(file)), 2)
+
+
+def parts(latency_ns: int, stack_ns: int, wire_ns: int) -> CollectiveTime:
+    total = latency_ns + stack_ns + wire_ns
+    return CollectiveTime(total, total, total, latency_ns, "ring", "Simple", None, "model", (), (), (), stack_ns)
+
+
+def test_a_transfer_takes_its_steps_its_stack_and_its_wire(tmp_path: Path) -> None:
+    time = collective_time(hosts(tmp_path, "1gbit"), "all_reduce", 1_000_000, 2)
+
+    # Two steps of a hop of 5 µs and a stack's 60; 1 MB through stacks of 2 GB/s; 1 MB at 1 Gbit/s, 8948 of 9014 bytes payload.
+    assert time.latency_ns == 2 * (STACK_STEP_NS[0] + 5_000)
+    assert time.stack_ns == 1_000_000 / STACK_BYTES_PER_S[0] * 1e9
+    assert time.time_ns == pytest.approx(130_000 + 500_000 + 8_000_000 * 9014 / 8948, abs=1)
+    assert time.algorithm == "ring"
+    assert link_loads(time)["node0/socket0>node0/nic0"] == pytest.approx(8_059_000 / time.time_ns, rel=1e-3)
+    assert link_loads(time, share=0)["node0/socket0 network stack"] == pytest.approx(500_000 / time.time_ns)
+    assert any("network stack of hosts" in words for words in time.stand_ins)
+
+
+def test_on_the_same_link_the_recorded_time_comes_back_and_is_sure(tmp_path: Path) -> None:
+    fabric = hosts(tmp_path, "1gbit")
+
+    carried = carry_over_collective("all_to_all", 500_000, 2, 3_456_789, fabric, fabric)
+
+    assert (carried.low_ns, carried.time_ns, carried.high_ns) == (3_456_789, 3_456_789, 3_456_789)
+
+
+def test_what_is_more_than_the_model_says_stays_with_its_part() -> None:
+    # All wire: a link that gives 110 for 100 gives 55 for 50. All stack: twice as slow as thought, beside any wire.
+    assert carry_over_between_hosts([parts(0, 0, 100_000)], [parts(0, 0, 50_000)], 110_000)[0] == pytest.approx(55_000)
+    assert carry_over_between_hosts([parts(0, 50_000, 0)], [parts(0, 50_000, 100_000)], 100_000)[0] == pytest.approx(200_000)
+
+
+def test_an_excess_beside_a_long_wire_is_mostly_the_wire_s_and_a_short_one_leaves_it_to_the_stack() -> None:
+    slow, fast = parts(0, 1_000, 1_000_000), parts(0, 1_000, 10_000)
+
+    of_wire, _, _ = carry_over_between_hosts([slow], [fast], 1_051_000)
+    of_stack, _, _ = carry_over_between_hosts([fast], [slow], 13_000)
+
+    assert of_wire == pytest.approx(11_500, rel=0.03)  # 5 % more wire, and a stack that nobody asked
+    # 1 and 10 µs become 13: k = 23.6 makes 2.62 of the stack's and 10.55 of the wire's, which is one of its sigmas.
+    assert of_stack == pytest.approx(2_620 + 1_055_000, rel=0.01)
+
+
+def test_what_was_not_seen_is_unsure() -> None:
+    slow, fast = parts(0, 1_000, 1_000_000), parts(0, 1_000, 10_000)
+
+    total, low, high = carry_over_between_hosts([slow], [fast], 1_001_000)
+
+    assert total == pytest.approx(11_000)
+    # The stack's sigma of 0.67 on a step from 1 to 1 does not count; the wire's of 0.05 was seen, and shrinks with it.
+    assert high / total == pytest.approx(total / low)
+    assert 1.0 < high / total < 1.2
+
+
+def test_transfers_side_by_side_are_carried_over_as_one() -> None:
+    first, second = parts(0, 0, 60_000), parts(0, 0, 40_000)
+    there = [parts(0, 0, 30_000), parts(0, 0, 20_000)]
+
+    assert carry_over_between_hosts([first, second], there, 100_000)[0] == pytest.approx(50_000)
+
+
+def test_nothing_that_was_recorded_is_nothing_anywhere() -> None:
+    assert carry_over_between_hosts([parts(0, 0, 100)], [parts(0, 0, 50)], 0) == (0, 0, 0)
