@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,8 @@ _WIDTHS = {
 _FARTHEST = 16
 _FEWEST = 4
 _FAR_BETTER = 10.0
+# Clocks agree where their difference is no more than so many times what it scatters.
+_WITHIN_SCATTER = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,25 +192,36 @@ def kind_of(name: str) -> str:
 
 
 def _shift(reference: _Stretch, own: _Stretch) -> int:
-    """By how many places the first of ``own`` lies after the first of ``reference``."""
+    """By how many places the first of ``own`` lies after the first of ``reference``. What steps and order say stands where the
+    clocks agree under it but for what the ends scatter: ends that come late by turns fit a shift by a whole step better.
+    """
     place_of = {key: place for place, key in enumerate(reference.keys)}
     votes = Counter(place_of[key] - place for place, key in enumerate(own.keys) if key in place_of)
     guess = min(votes, key=lambda shift: (-votes[shift], abs(shift))) if votes else 0
-    scores = {
-        shift: score for shift in range(guess - _FARTHEST, guess + _FARTHEST + 1) if (score := _misfit(reference, own, shift))
-    }
+    found = {shift: fit for shift in range(guess - _FARTHEST, guess + _FARTHEST + 1) if (fit := _misfit(reference, own, shift))}
+    if guess in found and abs(found[guess].offset_ns) <= _WITHIN_SCATTER * found[guess].scatter_ns:
+        return guess
+    scores = {shift: fit.scatter_ns for shift, fit in found.items()}
     best = min(scores, key=lambda shift: (scores[shift], abs(shift - guess)), default=guess)
     return best if guess not in scores or scores[best] * _FAR_BETTER < scores[guess] else guess
 
 
-def _misfit(reference: _Stretch, own: _Stretch, shift: int) -> float | None:
-    """How much the clock differences at the ends scatter under a shift (ns, at least 1); None where few ends meet."""
+class _Misfit(NamedTuple):
+    """The clock difference that the ends show under a shift (their median), and how much it scatters (at least 1), in ns."""
+
+    offset_ns: float
+    scatter_ns: float
+
+
+def _misfit(reference: _Stretch, own: _Stretch, shift: int) -> _Misfit | None:
+    """How the ends meet under a shift; None where few do."""
     places = np.arange(len(own.keys))
     places = places[(places + shift >= 0) & (places + shift < len(reference.keys))]
     if places.size < max(_FEWEST, min(len(own.keys), len(reference.keys)) // 2):
         return None
     difference = own.ends_ns[places] - reference.ends_ns[places + shift]
-    return max(float(np.median(np.abs(difference - np.median(difference)))), 1.0)
+    middle = np.median(difference)
+    return _Misfit(float(middle), max(float(np.median(np.abs(difference - middle))), 1.0))
 
 
 def _facts(table: EventTable, row: int) -> dict[str, Any]:

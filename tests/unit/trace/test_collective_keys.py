@@ -45,6 +45,17 @@ def test_ends_that_fit_only_a_little_better_elsewhere_move_nothing() -> None:
     assert orders(second) == [0, 1, 2, 3, 4, 5, 6]
 
 
+def test_ends_that_come_late_by_turns_do_not_move_a_rank_by_a_whole_step() -> None:
+    # Steps of 1,000 ms in which now one rank and now the other ends 130 ms later: moved by a step the ends scatter less.
+    steps = tuple(Step(n, 1000 * n * MS, 1000 * (n + 1) * MS, None) for n in range(8))
+    first = [recorded(1000 * n + 500 + 130 * (n % 2)) for n in range(8)]
+    second = [recorded(1000 * n + 500 + 130 * ((n + 1) % 2)) for n in range(8)]
+
+    _, keys = keys_of_job([(first, steps), (second, steps)])
+
+    assert orders(keys) == list(range(8))
+
+
 def test_few_collectives_are_matched_by_step_and_order() -> None:
     first, second = keys_of_job([([recorded(10), recorded(20)], STEP), ([recorded(20)], STEP)])
 

@@ -34,8 +34,9 @@ from tracereplay.hardware.collectives.schedules import Kind
 CARRIED_WITHIN: Final = (0.65, 1 / 0.65)
 # How far the model of a transfer between hosts may be off before anything was recorded, as standard deviations of logarithms:
 # its latency and what the network stacks take are within a factor of 3 (``library``: the ends of their ranges, 1.6 sigma); the
-# wire carries its rate less frames' headers, and a shaper or switch loses some per cent of it.
-_PART_ERRORS: Final = (0.67, 0.67, 0.05)
+# wire carries its rate less frames' headers, some per cent that a shaper or switch loses, and one direction more or less after
+# the other.
+_PART_ERRORS: Final = (0.67, 0.67, 0.15)
 # Nine of ten lie within this many standard deviations.
 _TIMES_SIGMA: Final = 1.645
 # exp of this is beyond any ratio of times; halving a range of floats ends after so many.

@@ -73,6 +73,11 @@ SEND_LL_MOST: Final = 16_384
 # from 1 MiB on, 70 to 120 µs for an exchange of 1 KiB (`python -m benchmarks.fabric_lab --stack`).
 STACK_BYTES_PER_S: Final = (2.0e9, 5.0e9, 0.8e9)
 STACK_STEP_NS: Final = (60_000.0, 20_000.0, 180_000.0)
+# Gloo sends data only to who has said that it listens, and says so over the connection that carries its own data
+# (pytorch/gloo, transport/tcp/pair.cc): in an all-to-all the rank that comes last sends first, and what it says lies behind what
+# it sends, so that one direction follows the other. A ring listens for the next piece while it sends one, which hides it but for
+# the errors of ``calibration``.
+ONE_WAY_AFTER_THE_OTHER: Final[Mapping[str, float]] = {"all_to_all": 2.0}
 
 
 @dataclass(frozen=True, slots=True)

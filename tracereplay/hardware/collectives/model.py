@@ -21,6 +21,7 @@ from tracereplay.hardware.collectives import schedules
 from tracereplay.hardware.collectives.fabric import FAST, LIKELY, SLOW, Fabric, Floats, levels_of
 from tracereplay.hardware.collectives.library import (
     NVLS_ABOVE,
+    ONE_WAY_AFTER_THE_OTHER,
     PLATEAU,
     POST_NS,
     POSTS_OF_SIMPLE,
@@ -326,7 +327,8 @@ def _offer(group: Group, kind: Kind, algorithm: Algorithm, protocol: Protocol, s
         per_link = phase.loads / (fabric.rates * share)
         latency += _steps_ns(group, algorithm, protocol, schedule, phase)
         slowest = np.nanmax(per_link, axis=1)
-        byte_ns += NS_PER_S * np.maximum(slowest, 0.0 if most is None else phase.sent / most)
+        behind = ONE_WAY_AFTER_THE_OTHER.get(kind, 1.0) if library.on_hosts and schedule.nodes > 1 else 1.0
+        byte_ns += NS_PER_S * behind * np.maximum(slowest, 0.0 if most is None else phase.sent / most)
         if library.on_hosts and any(steps.hardware == "net" for steps in phase.steps):
             stack_ns += NS_PER_S * phase.sent / np.array(STACK_BYTES_PER_S)
         fullest = max(fullest, (float(slowest[LIKELY]), int(np.nanargmax(per_link[LIKELY]))))
