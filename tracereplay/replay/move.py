@@ -17,7 +17,7 @@ import numpy as np
 from tracereplay.errors import UsageError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.of_platform import fabric_of
-from tracereplay.hardware.facts import Measure
+from tracereplay.hardware.ends import HIGH, LOW, accelerator_at_end
 from tracereplay.hardware.memory.rates import ranks_of_node
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
@@ -34,8 +34,6 @@ from tracereplay.trace.times import Int64s
 
 # How the bounds of all models are meant: nine of ten held-out predictions lie between them.
 LEVEL = 0.9
-# The ends of a fact's range.
-_LOW, _HIGH = 0, 1
 _ONE_AFTER_THE_OTHER = (
     "operators of a CPU run take the model's time on the accelerator, one after the other: no launch beside the device"
 )
@@ -124,11 +122,11 @@ class Mover:
     def _widen(self, there: Accelerator, made: Columns) -> None:
         """Bounds that hold for all that the accelerator's file thinks possible of its assumed figures."""
         node = self.work.node
-        for end, bound in ((_HIGH, made.low), (_LOW, made.high)):
-            other = _at_end(there, end)
+        for end, bound in ((HIGH, made.low), (LOW, made.high)):
+            other = accelerator_at_end(there, end)
             if other is not there:
                 shift = np.log(self._worked(other).factor / made.factor[node])
-                bound[node] += np.minimum(shift, 0.0) if end == _HIGH else np.maximum(shift, 0.0)
+                bound[node] += np.minimum(shift, 0.0) if end == HIGH else np.maximum(shift, 0.0)
 
     def _worked(self, there: Accelerator) -> Columns:
         """The columns of tasks on an accelerator, a row a task with work."""
@@ -224,24 +222,6 @@ class Mover:
         self.fabrics[_REMEMBERED - 1 :] = []  # the first is that of the source, and stays
         self.fabrics.append(found)
         return found
-
-
-def _at_end(accelerator: Accelerator, end: int) -> Accelerator:
-    """The accelerator with each assumed rate at the low or the high end of its range; itself where none is assumed."""
-
-    def taken(fact: Measure) -> Measure:
-        if fact.range is None:
-            return fact
-        value = fact.range[end]
-        return fact.model_copy(update={"value": value, "kind": "derived", "range": None})
-
-    rates = {"flops": accelerator.flops, "vector_flops": accelerator.vector_flops}
-    assumed = [fact for table in rates.values() for fact in table.values() if fact.range is not None]
-    if not assumed and accelerator.hbm.bandwidth.range is None:
-        return accelerator
-    tables = {name: {key: taken(fact) for key, fact in table.items()} for name, table in rates.items()}
-    hbm = accelerator.hbm.model_copy(update={"bandwidth": taken(accelerator.hbm.bandwidth)})
-    return accelerator.model_copy(update={**tables, "hbm": hbm})
 
 
 def _shaped(work: TaskWork) -> Mask:

@@ -4,6 +4,7 @@ Two things leave a step open: collectives whose waiting and transfer cannot be t
 known errors of the models of hardware (an interval of ``LEVEL``, from samples of them).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from tracereplay.replay.schedule import Schedule
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.uncertainty import SAMPLES, sampled
 from tracereplay.replay.whatif import Scenario
+from tracereplay.trace.times import Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,12 @@ def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTim
 
 def _sampled(graph: DependencyGraph, timing: Timing, move: Move, samples: int, predicted_ns: int) -> Interval:
     """Between which bounds the answer lies in ``LEVEL`` of the samples, the answer itself included."""
-    means = replay_steps(graph, sampled(timing, move, samples)).job.mean_ns
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return interval_of(replay_steps(graph, sampled(timing, move, samples)).job.mean_ns, predicted_ns)
+
+
+def interval_of(sampled_ns: Sequence[int] | Int64s, predicted_ns: int) -> Interval:
+    """Between which bounds ``LEVEL`` of the sampled answers lie, the answer itself included."""
+    low, high = np.quantile(np.asarray(sampled_ns), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
 
 
