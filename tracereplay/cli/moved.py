@@ -45,7 +45,7 @@ def hardware_question(
     label = way.target.name if hardware is not None else ", ".join(settings)
     words = [*([f"{way.target.name}"] if hardware is not None else []), *settings]
     unmoved = [one.text for one in chosen if not _matters(mover, hardware, [o for o in chosen if o is not one], moved)]
-    changes = [hardware_change(label, moved.factor)] if hardware is not None or chosen else []
+    changes = [hardware_change(label, moved.factor, afresh=moved.afresh)] if hardware is not None or chosen else []
     return HardwareQuestion(changes, words, tuple(unmoved), way, moved)
 
 

@@ -47,7 +47,8 @@ class Move:
     ``high``; the group whose error it shares, -1 where it has none. ``kept``: nodes that nothing models.
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
-    ``wires`` the collectives, one for each that took place.
+    ``wires`` the collectives, one for each that took place. ``afresh``: operators and transfers take the models' times, to
+    which the recorded ones are nothing.
     """
 
     factor: Floats
@@ -58,6 +59,7 @@ class Move:
     others: tuple[Floats, ...]
     assumed: tuple[str, ...]
     wires: tuple[Wire, ...]
+    afresh: bool = False
 
 
 def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
@@ -98,7 +100,8 @@ class Mover:
         wires, of_wires = self._move_wires(target, made)
         assumed += [*of_wires, *move_host(self.graph, target, made)]
         others = self._others(target, made)
-        return Move(made.factor, made.low, made.high, made.group, made.kept, others, tuple(dict.fromkeys(assumed)), wires)
+        words = tuple(dict.fromkeys(assumed))
+        return Move(made.factor, made.low, made.high, made.group, made.kept, others, words, wires, self._is_afresh(target))
 
     def _move_devices(self, target: Site, made: Columns) -> list[str]:
         work, source, there = self.work, self.source, target.platform.accelerator
@@ -198,6 +201,11 @@ class Mover:
         wires = tuple(transfer.wire for transfer in there.transfers if transfer.wire is not None)
         assumed = dict.fromkeys(key for transfer in there.transfers for key in transfer.assumed)
         return wires, [target.platform.described(key) for key in assumed]
+
+    def _is_afresh(self, target: Site) -> bool:
+        """Whether a job of CPUs moves to accelerators."""
+        there = target.platform.accelerator
+        return self.graph.host_carries_classes and there is not None and not self._has(there)
 
     def _has(self, accelerator: Accelerator) -> bool:
         """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""

@@ -51,7 +51,9 @@ def outcome(graph: DependencyGraph, scenario: Scenario, move: Move | None = None
     others = _other_steps(graph, scenario, after)
     bounds = hull([steps.mean_ns, *(summarise(graph, times).mean_ns for times in others)])
     errors = None if move is None else _sampled(graph, scenario.timing, move, samples, steps.mean_ns)
-    return Outcome(schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors))
+    return Outcome(
+        schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors, steps.mean_ns)
+    )
 
 
 def hull(readings_ns: list[int]) -> Interval | None:
@@ -77,8 +79,11 @@ def interval_of(sampled_ns: Sequence[int] | Int64s, predicted_ns: int) -> Interv
     return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
 
 
-def _wider(bounds: Interval, errors: Interval | None) -> Interval:
-    """Bounds of what is not recorded, widened by the models' errors; no level holds for them."""
+def _wider(bounds: Interval, errors: Interval | None, reading_ns: int) -> Interval:
+    """Bounds of what is not recorded, on either side widened by the models' errors around the reading that they were drawn for:
+    either may be, so both may. No level holds for them.
+    """
     if errors is None:
         return bounds
-    return Interval(min(bounds.low_ns, errors.low_ns), max(bounds.high_ns, errors.high_ns), None)
+    low_ns, high_ns = bounds.low_ns - (reading_ns - errors.low_ns), bounds.high_ns + (errors.high_ns - reading_ns)
+    return Interval(max(low_ns, 0), high_ns, None)
