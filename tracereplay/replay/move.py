@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tracereplay.errors import UsageError
+from tracereplay.errors import HardwareError, UsageError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.ends import HIGH, LOW, accelerator_at_end
@@ -27,7 +27,7 @@ from tracereplay.replay.columns import Columns, Floats, Mask, Times
 from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.hosts import move_copies, move_host, move_operators
 from tracereplay.replay.places import places
-from tracereplay.replay.site import Site
+from tracereplay.replay.site import Site, supplied
 from tracereplay.replay.transfers import Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
@@ -95,6 +95,12 @@ class Mover:
 
     def to(self, target: Site) -> Move:
         """The move to a target; raises as ``move``."""
+        try:
+            return self._to(target)
+        except HardwareError as error:
+            raise supplied(error, self.source, target) from error
+
+    def _to(self, target: Site) -> Move:
         made = Columns.of(len(self.graph))
         assumed = self._move_devices(target, made)
         wires, of_wires = self._move_wires(target, made)

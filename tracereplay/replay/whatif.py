@@ -100,6 +100,8 @@ def setting_change(setting: Setting) -> Change:
     Raises:
         UsageError: a value, or a field that is no knob.
     """
+    if setting.of_source:
+        raise UsageError(f"--set {setting.text}: what the job ran on is not named", hint="name it with --from")
     if setting.knob is None:
         raise unknown_knob(setting.name)
     if setting.ratio is None:
