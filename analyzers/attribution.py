@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import Collective, DependencyGraph
 from tracereplay.replay.critical_path import CriticalPath, Part, PathGraph, Piece, span_of
 from tracereplay.replay.engine import Timing, replay
@@ -202,6 +203,15 @@ def _row(graph: DependencyGraph, c: Collective) -> CollectiveRow:
     )
 
 
+def _waiting_as(graph: DependencyGraph, base: Timing, changed: Timing) -> tuple[Timing, ...]:
+    """The other reading of collectives that cannot be split, of a job under a base: all waiting, till when they ended."""
+    unsplit = graph.nodes.kind == NodeKind.UNSPLIT
+    if not unsplit.any():
+        return ()
+    release_ns = np.where(unsplit, replay(graph, base).end_ns, changed.release_ns)
+    return (Timing(np.where(unsplit, 0, changed.dur_ns), changed.lag_ns, changed.residue_ns, release_ns),)
+
+
 def _sensitivities(graph: DependencyGraph, number: int, step_ns: int, base: Timing | None) -> tuple[Sensitivity, ...]:
     """Twice as fast within the step, one resource at a time, largest saving first. Earlier steps stay as they are, so that
     the ranks enter the step as recorded and the saving is that of this step alone.
@@ -215,7 +225,8 @@ def _sensitivities(graph: DependencyGraph, number: int, step_ns: int, base: Timi
     for kind, pattern in questions:
         label = f"{kind}:{pattern}" if pattern else kind
         scenario = apply(graph, [Change(label, kind, pattern, 0.5, step=number)], base)
-        schedules = [replay(graph, timing) for timing in (scenario.timing, *scenario.unsplit)]
+        others = scenario.unsplit if base is None else _waiting_as(graph, base, scenario.timing)
+        schedules = [replay(graph, timing) for timing in (scenario.timing, *others)]
         after = max(t.dur_ns for schedule in schedules for t in step_times(graph, schedule) if t.number == number)
         rows.append(Sensitivity(label, step_ns - after, (step_ns - after) / step_ns / 0.5 if step_ns else 0.0))
     return tuple(sorted(rows, key=lambda s: (-s.saved_ns_2x, s.knob)))

@@ -63,7 +63,7 @@ class Prediction:
     ``unsplit``, ``unsplit_moved`` and ``unsplit_kept`` count collective records without a split that the changes touch, to
     which ranks come at another time alone, and that stay as recorded; ``ranks_to_add`` would split the former two, ``unsure``
     are reasons why the truth may be another. ``sharing``: what transfers lose to each other on their links, None where no
-    fabric is modelled.
+    fabric is modelled; ``surplus`` as in ``Scenario``.
     """
 
     baseline_ns: int
@@ -85,6 +85,7 @@ class Prediction:
     unsure: tuple[str, ...]
     equalised: Equalised | None
     sharing: Lost | None
+    surplus: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ def predict_in_full(
         unsure=_unsure(graph, scenario, ideal, sure=known),
         equalised=ideal.equalised if ideal else None,
         sharing=None if move is None or move.sharing is None else lost(graph, move.sharing, scenario.timing, found.timing),
+        surplus=scenario.surplus,
     )
     return InFull(prediction, found.timing, found.schedule)
 
@@ -171,6 +173,11 @@ def notes(prediction: Prediction) -> list[str]:
 
 
 def _why_interval(p: Prediction) -> str:
+    if p.surplus:
+        return (
+            f"{p.unsplit + p.unsplit_moved} collective records miss participants: the answer is an interval from none to all "
+            "of their time being waiting, that stays before the transfer there"
+        )
     if p.unsplit:
         return (
             f"{p.unsplit} collective records miss participants: the answer is an interval from none to all of their time being "
@@ -193,6 +200,11 @@ def _unsure(graph: DependencyGraph, scenario: Scenario, ideal: Ideal | None, *, 
     reasons: list[str] = []
     if len(graph.tables) > 1 and not any(c.absent for c in graph.collectives):
         return ()
+    if scenario.surplus and not sure:
+        return (
+            "the ranks that are not here are taken to do the same work as those that are, and more: what kept these waiting, "
+            "taken for host time. Where they do other work the truth may lie outside the answer",
+        )
     others = set(scenario.moved) - {"collective_unsplit", *(c.name for c in graph.collectives)}
     if others and ideal is None and not sure:
         reasons.append(

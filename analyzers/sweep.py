@@ -160,7 +160,7 @@ def _asked(graph: DependencyGraph, axes: list[Axis], setup: Setup, place: tuple[
     if setup.mover is None or setup.goal is None:
         return _Asked(apply(graph, [*setup.changes, *(setting_change(one) for one in chosen)]), None)
     move = setup.mover.to(setup.goal.under(chosen))
-    return _Asked(apply(graph, [*setup.changes, hardware_change("hardware", move.factor)]), move)
+    return _Asked(apply(graph, [*setup.changes, hardware_change("hardware", move.factor, afresh=move.afresh)]), move)
 
 
 def _shared(graph: DependencyGraph, asked: _Asked) -> _Asked:

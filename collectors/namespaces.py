@@ -31,9 +31,8 @@ _QUEUE_FRAMES = "100000"
 # One that every kernel has and whose speed depends on nothing but the link: BBR, some systems' default, probes for bandwidth in
 # the middle of a step, and stops sending every ten seconds to measure the delay.
 CONGESTION_CONTROL: Final = "reno"
-# Windows that hold what a slow link's queues hold: with Linux's 64 KiB the acknowledgements of one direction wait behind the data
-# of the other, and a link that carries both ways carries one after the other (measured at 15 Mbit/s: 265 ms for 137 ms of an
-# all-to-all's bytes). And no start from nothing after a pause, which hosts of training clusters switch off, too.
+# Windows that hold what a slow link's queues hold: with Linux's 64 KiB the acknowledgements of one direction wait behind the
+# data of the other. And no start from nothing after a pause, which hosts of training clusters switch off, too.
 _TCP: Final = {
     "tcp_congestion_control": CONGESTION_CONTROL,
     "tcp_rmem": "4096 8388608 33554432",

@@ -8,6 +8,7 @@ import pytest
 
 from tests.fakes.platforms import small_platform
 from tracereplay.cli.main import main
+from tracereplay.units import format_ns
 
 JOB = ("--ranks", "8", "--batch", "128", "--hardware", "dgx1-v100")
 RECORDED = ("--preset", "param-v100x8", *JOB)
@@ -166,3 +167,26 @@ def test_what_a_step_on_one_node_assumes_is_what_it_uses(capsys: pytest.CaptureF
 
     assert "accelerator.model" in found["assumed"]
     assert not any(key.startswith("fabric.scale_out") for key in found["assumed"])
+
+
+def test_the_interval_is_printed_and_is_the_same_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = result(capsys, *RECORDED)
+    assert main(["synth", "dlrm", *RECORDED]) == 0
+
+    interval, text = found["interval"], capsys.readouterr().out
+    assert 0 < interval["low_ns"] < found["step_ns"] < interval["high_ns"]
+    assert interval["level"] == 0.9
+    bounds = f"{format_ns(interval['low_ns'])} and {format_ns(interval['high_ns'])}"
+    assert text.startswith(f"{format_ns(found['step_ns'])} a step (90.0 % between {bounds}), ")
+    assert "in the interval: the models' known errors" in text
+
+
+def test_what_is_assumed_to_stand_in_the_slots_is_drawn_and_a_setting_narrows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--preset", "rm2", "--ranks", "8", "--batch", "4096", "--hardware", "zion")
+
+    assumed = result(capsys, *words)["interval"]
+    known = result(capsys, *words, "--set", "accelerator.model=v100-sxm2-32")["interval"]
+
+    # The other accelerators of that time are faster, and so is a part of the samples; none is slower.
+    assert assumed["low_ns"] < 0.8 * known["low_ns"]
+    assert assumed["high_ns"] < 1.1 * known["high_ns"]

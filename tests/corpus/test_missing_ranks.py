@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from tracereplay.analyzers.attribution import attribute
-from tracereplay.analyzers.prediction import Prediction, notes, predict
+from tracereplay.analyzers.prediction import OtherHardware, Prediction, notes, predict
 from tracereplay.cli.main import main
 from tracereplay.graph.build import build_graph
+from tracereplay.graph.kinds import NodeKind
 from tracereplay.hardware.knobs import parse_setting
-from tracereplay.replay.whatif import Change, parse_scale, setting_change
+from tracereplay.replay.move import Mover
+from tracereplay.replay.site import goal_of, source_of
+from tracereplay.replay.whatif import Change, hardware_change, parse_scale, setting_change
 from tracereplay.trace.job import read_job
 
 SCALES = (
@@ -138,3 +141,56 @@ def test_on_the_path_they_are_the_part_collective_unsplit(name: str, corpus: Pat
     found = attribute(build_graph(read_job([str(corpus / "traces" / "recsys_a100_vs_v100" / f"{name}.json.gz")])))
 
     assert {part.name: part.share for part in found.parts}["collective_unsplit"] > 0.1
+
+
+# Jobs, what they ran on (None: CPUs that nobody described), where they go, and of which ranks there are files.
+MOVES = [
+    *(("sample_traces/dlrm_2rank", None, there, (rank,)) for there in ("zion", "dgx-h100", "big-basin-v1") for rank in (0, 1)),
+    *(("sample_traces/dlrm_2rank_slow_peer", None, there, (rank,)) for there in ("zion", "zionex") for rank in (0, 1)),
+    *(
+        ("dlrm_v100x8", "dgx1-v100", there, here)
+        for there in ("zionex", "dgx-h100")
+        for here in ((0,), (1,), (5,), (3, 5, 6, 7))
+    ),
+]
+
+
+def moved(folder: str, ranks: tuple[int, ...] | None, source: str | None, hardware: str) -> Prediction:
+    graph = build_graph(read_job([folder], ranks=None if ranks is None else frozenset(ranks)))
+    here = source_of(graph, source)
+    move = Mover.of(graph, here).to(goal_of(here, hardware).under([]))
+    change = hardware_change(hardware, move.factor, afresh=move.afresh)
+    return predict(graph, [change], hardware=OtherHardware(move, samples=16))
+
+
+@pytest.mark.parametrize(("job", "source", "hardware", "here"), MOVES, ids=str)
+def test_moved_to_other_hardware_it_holds_the_joint_answer_and_is_no_wider_than_the_recording(
+    job: str, source: str | None, hardware: str, here: tuple[int, ...], corpus: Path
+) -> None:
+    folder = job if job.startswith("sample") else str(corpus / "traces" / job)
+
+    part, joint = moved(folder, here, source, hardware), moved(folder, None, source, hardware)
+
+    true_ns = {rank.rank: rank.predicted_ns or 0 for rank in joint.ranks}
+    assert part.interval is not None
+    assert part.predicted_ns is None
+    for rank in part.ranks:
+        if rank.interval is None:  # nothing of it depends on when the others come
+            assert rank.predicted_ns == true_ns[rank.rank or 0]
+            continue
+        # A nanosecond a collective of rounding.
+        assert rank.interval.low_ns - 100 <= true_ns[rank.rank or 0] <= rank.interval.high_ns + 100
+    assert part.interval.low_ns <= max(true_ns[rank] for rank in here) <= part.interval.high_ns
+    # Faster hardware: the others come no later than they did, but for the models' errors.
+    assert part.interval.high_ns < 1.3 * part.baseline_ns
+
+
+def test_from_cpus_to_accelerators_no_more_is_left_open_than_was_waited_for() -> None:
+    """Rank 0 of the slow peer's job waits 35 ms a step in collectives, 30 of them for a host that sleeps."""
+    graph = build_graph(read_job(["sample_traces/dlrm_2rank_slow_peer"], ranks=frozenset({0})))
+    waited_ns = int(graph.nodes.dur_ns[graph.nodes.kind == NodeKind.UNSPLIT].sum()) / len(graph.steps)
+
+    (rank,) = moved("sample_traces/dlrm_2rank_slow_peer", (0,), None, "zion").ranks
+
+    assert rank.interval is not None
+    assert 30e6 < rank.interval.high_ns - rank.interval.low_ns < 1.1 * waited_ns

@@ -1,6 +1,6 @@
 """What ``--hardware``, ``--from`` and ``--set`` ask: in, words of the command line and a graph; out, changes, and the page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracereplay.analyzers.attribution import bottleneck
 from tracereplay.analyzers.overlap import overlap
@@ -9,7 +9,7 @@ from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.knobs import Setting, parse_setting
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.move import Move, Mover
-from tracereplay.replay.site import Journey, journey, source_of
+from tracereplay.replay.site import Journey, Site, journey, source_of
 from tracereplay.replay.steps import step_times, summarise
 from tracereplay.replay.whatif import Change, hardware_change, setting_change
 from tracereplay.report.moved import MovedPage
@@ -38,22 +38,42 @@ def hardware_question(
     chosen = [setting for text in settings for setting in parse_setting(text)]
     if hardware is None and source_name is None:
         return HardwareQuestion([setting_change(setting) for setting in chosen], list(settings))
-    source = source_of(graph, source_name, chosen if hardware is None else ())
+    source = source_of(graph, source_name, chosen, is_target=hardware is None)
+    facts, chosen = [one for one in chosen if one.of_source], [one for one in chosen if not one.of_source]
     way = journey(source, hardware, chosen)
     mover = Mover.of(graph, source)
     moved = mover.to(way.target)
     label = way.target.name if hardware is not None else ", ".join(settings)
     words = [*([f"{way.target.name}"] if hardware is not None else []), *settings]
-    unmoved = [one.text for one in chosen if not _matters(mover, hardware, [o for o in chosen if o is not one], moved)]
-    changes = [hardware_change(label, moved.factor)] if hardware is not None or chosen else []
+    unmoved = [
+        one.text for one in facts if not _is_needed(mover, source_of(graph, source_name, _without(facts, one)), way, moved)
+    ]
+    unmoved += [one.text for one in chosen if not _matters(mover, hardware, _without(chosen, one), moved)]
+    changes = [hardware_change(label, moved.factor, afresh=moved.afresh)] if hardware is not None or chosen or facts else []
     return HardwareQuestion(changes, words, tuple(unmoved), way, moved)
+
+
+def _without(settings: list[Setting], one: Setting) -> list[Setting]:
+    return [other for other in settings if other is not one]
+
+
+def _is_needed(mover: Mover, without: Site | None, way: Journey, together: Move) -> bool:
+    """Whether the answer differs where the job ran on ``without``; it does where it cannot be given then."""
+    try:
+        return _differ(replace(mover, source=without, devices=[], fabrics=[]).to(way.target), together)
+    except HardwareError:
+        return True
+
+
+def _differ(one: Move, other: Move) -> bool:
+    return any((getattr(one, name) != getattr(other, name)).any() for name in ("factor", "low", "high"))
 
 
 def _matters(mover: Mover, hardware: str | None, rest: list[Setting], together: Move) -> bool:
     """Whether the answer differs without one setting, from the rest of them; it does where it cannot be given without."""
     try:
         without = mover.to(journey(mover.source, hardware, rest).target)
-        return any((getattr(without, name) != getattr(together, name)).any() for name in ("factor", "low", "high"))
+        return _differ(without, together)
     except HardwareError:
         return True
 

@@ -86,7 +86,8 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     job, graph = load_graph(wanted)
     setup = sweeps.Setup(changes, fixed)
     if hardware is not None or from_ is not None:
-        source = source_of(graph, from_, fixed if hardware is None else ())
+        source = source_of(graph, from_, fixed, is_target=hardware is None)
+        fixed = tuple(setting for setting in fixed if not setting.of_source)
         setup = sweeps.Setup(changes, fixed, Mover.of(graph, source), goal_of(source, hardware))
     found = sweeps.sweep(graph, axes, setup)
     asked = [*([hardware] if hardware else []), *(t for t in set_ or [] if not is_swept(t)), *(scale or [])]

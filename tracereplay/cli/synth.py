@@ -72,11 +72,12 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
 ) -> None:
     """Build a DLRM's training step from its architecture and say what it would take: a calibrated analytic replay."""
     from tracereplay.analyzers.attribution import attribute  # noqa: PLC0415 - heavy imports only when a verb runs
-    from tracereplay.analyzers.synthesis import NO_INTERVAL, synthesise  # noqa: PLC0415
+    from tracereplay.analyzers.synthesis import INTERVAL, synthesise  # noqa: PLC0415
     from tracereplay.cli.load import write  # noqa: PLC0415
     from tracereplay.hardware.knobs import HOST_SPEED, parse_setting  # noqa: PLC0415
     from tracereplay.hardware.load import load_platform  # noqa: PLC0415
-    from tracereplay.hardware.settings import adjusted  # noqa: PLC0415
+    from tracereplay.replay.site import Goal  # noqa: PLC0415
+    from tracereplay.replay.uncertainty import SAMPLES  # noqa: PLC0415
     from tracereplay.report import jsonout  # noqa: PLC0415
     from tracereplay.report.synth import Answer, synth_result, synth_text  # noqa: PLC0415
     from tracereplay.synth.assemble import assemble, spread_over  # noqa: PLC0415
@@ -88,16 +89,17 @@ def dlrm(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its p
     settings = [setting for text in set_ or [] for setting in parse_setting(text)]
     if any(setting.name == HOST_SPEED for setting in settings):
         raise UsageError(f"--set {HOST_SPEED}: a step built from an architecture has no host time", hint="leave it out")
-    platform = adjusted(load_platform(hardware), settings)
+    site = Goal(load_platform(hardware), same_host=False).under(settings)
+    platform = site.platform
     spread = spread_over(ranks, nodes, platform)
     plan = _plan(model, known, ranks, sharding or _default_sharding(known, ranks, stack), replicate_rows)
     plan, wish = _placed(model, plan, placement, execution_traces or [], batch, stack)
     job = assemble(wish, plan, spread, platform)
     pricer = PlatformPricer(platform, spread)
-    found = synthesise(job, pricer)
+    found = synthesise(job, pricer, SAMPLES, site.alternatives)
     answer = Answer(platform.description.name, spread.nodes, job, AS_MODELLED, found, attribute(found.graph))
     if as_json:
-        notes = ["a calibrated analytic replay: no trace was recorded", f"no interval: {NO_INTERVAL}"]
+        notes = ["a calibrated analytic replay: no trace was recorded", f"interval: {INTERVAL}"]
         write(jsonout.envelope("synth", [], notes, synth_result(answer)), output)
     else:
         write(synth_text(answer), output)

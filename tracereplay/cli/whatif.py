@@ -35,7 +35,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         help="KNOB=VALUE changes the hardware: a ratio such as 'fabric.*.bandwidth=2x' or, with --from or --hardware, a value "
-        "with its unit. May be repeated.",
+        "with its unit; from.KEY=VALUE is a fact about what the job ran on. May be repeated.",
     ),
 ]
 Hardware = Annotated[

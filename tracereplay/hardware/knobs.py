@@ -7,7 +7,7 @@ Patterson: Roofline, CACM 52(4), 2009): work that is bound by a resource takes 1
 
 import fnmatch
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracereplay.errors import UsageError
 
@@ -34,6 +34,8 @@ class Knob:
 _MEMORY_BOUND = ("embedding", "elementwise", "reduction", "copy", "memset")
 _COMPUTE_BOUND = ("gemm", "attention", "conv")
 HOST_SPEED = "host.speed"
+# Before the name of a field: a fact about the platform that the job ran on.
+SOURCE = "from."
 
 KNOBS = (
     Knob("accelerator.hbm.bandwidth", "device", _MEMORY_BOUND),
@@ -52,27 +54,36 @@ KNOBS = (
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A knob, or a field of a hardware file, by name, with the ratio of its new value to its old one, or with a new value (a
-    number and its unit, or a word). ``knob`` is None for a field that is no knob.
+    number and its unit, or a word). ``knob`` is None for a field that is no knob; ``of_source``: a fact about the platform that
+    the job ran on.
     """
 
     name: str
     ratio: float | None
     value: str | None = None
     knob: Knob | None = None
+    of_source: bool = False
 
     @property
     def text(self) -> str:
         """As it is written on the command line."""
-        return f"{self.name}={self.value if self.ratio is None else f'{self.ratio:g}x'}"
+        name = f"{SOURCE}{self.name}" if self.of_source else self.name
+        return f"{name}={self.value if self.ratio is None else f'{self.ratio:g}x'}"
 
 
 def parse_setting(text: str) -> list[Setting]:
     """The settings of ``KNOB=VALUE``: a ratio such as ``2x``, or a value with its unit; ``*`` stands for one level of the
-    knob's name. Any field of a hardware file may stand for a knob.
+    knob's name. Any field of a hardware file may stand for a knob. ``from.KEY=VALUE`` says what the job ran on.
 
     Raises:
-        UsageError: an unknown knob, no value, or a ratio that is not positive.
+        UsageError: an unknown knob, no value, a ratio that is not positive, or any ratio of what the job ran on.
     """
+    if text.startswith(SOURCE):
+        facts = parse_setting(text.removeprefix(SOURCE))
+        if any(fact.ratio is not None or fact.name == HOST_SPEED for fact in facts):
+            hint = "give the value of a field, such as from.host.link.bandwidth=16GB/s"
+            raise UsageError(f"--set {text}: no ratio changes what the job ran on", hint=hint)
+        return [replace(fact, of_source=True) for fact in facts]
     name, separator, value = text.partition("=")
     match = _RATIO.match(value)
     ratio = None if match is None else float(match.group(1))

@@ -12,6 +12,7 @@ from tracereplay.errors import HardwareError
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.facts import LinkRate, MemoryRate
+from tracereplay.hardware.knobs import SOURCE
 from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass
 from tracereplay.hardware.platform import Platform
@@ -75,7 +76,9 @@ def move_operators(  # noqa: PLR0913, PLR0917 - a job's operators, from where, t
     rates = _memory_rates(source.platform, target)
     if rates is None:
         made.kept[bound] = True
-        return ["host.memory.bandwidth is unknown on one side: operators keep their time; --set host.memory.bandwidth=..."]
+        key = "host.memory.bandwidth"
+        setting = f"--set {key}=..." if _memory_known(source.platform) else f"--set {SOURCE}{key}=..."
+        return [f"{key} is unknown on one side: operators keep their time; {setting}"]
     before_ns = graph.nodes.dur_ns[bound].astype(np.float64)
     ratio = rates[0] / rates[1]
     times = [before_ns * by for by in (ratio, min(ratio, 1.0), max(ratio, 1.0))]
@@ -89,6 +92,11 @@ def _memory_rates(source: Platform, target: Platform) -> tuple[float, float] | N
         if here is not None and there is not None:
             return float(here), float(there)
     return None
+
+
+def _memory_known(platform: Platform) -> bool:
+    memory = platform.description.host.memory
+    return memory.achievable.base is not None or memory.bandwidth.base is not None
 
 
 def move_copies(graph: DependencyGraph, copies: Int64s, source: Platform, target: Platform, made: Columns) -> list[str]:
@@ -119,9 +127,10 @@ def move_copies(graph: DependencyGraph, copies: Int64s, source: Platform, target
             hint="give it with --set host.link.bandwidth=16GB/s, or in a file that inherits",
         )
     made.kept[copies] = True
+    side = "" if _known(target) == () else SOURCE
     return [
         f"host.link.bandwidth of {unknown} is unknown: copies over it, {format_share(share)} of the steps, keep their time; "
-        "--set host.link.bandwidth=..."
+        f"--set {side}host.link.bandwidth=..."
     ]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from tracereplay.errors import HardwareError, UsageError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.of_platform import fabric_of
-from tracereplay.hardware.facts import Measure
+from tracereplay.hardware.ends import HIGH, LOW, accelerator_at_end
 from tracereplay.hardware.memory.banks import Holdings
 from tracereplay.hardware.memory.rates import ranks_of_node
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
@@ -30,7 +30,7 @@ from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.hosts import move_copies, move_host, move_operators
 from tracereplay.replay.places import places
 from tracereplay.replay.sharing import Copies, Sharing, alone_of, sharing_of
-from tracereplay.replay.site import Site
+from tracereplay.replay.site import Site, supplied
 from tracereplay.replay.tables import RecordedTables
 from tracereplay.replay.transfers import Transfer, Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
@@ -38,8 +38,6 @@ from tracereplay.trace.times import Int64s
 
 # How the bounds of all models are meant: nine of ten held-out predictions lie between them.
 LEVEL = 0.9
-# The ends of a fact's range.
-_LOW, _HIGH = 0, 1
 _ONE_AFTER_THE_OTHER = (
     "operators of a CPU run take the model's time on the accelerator, one after the other: no launch beside the device"
 )
@@ -54,7 +52,8 @@ class Move:
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
     ``wires`` the collectives, one for each that took place; ``tables``: where embedding tables stand, None where nothing
-    tells; ``sharing``: the links that transfers share, None where no fabric is modelled.
+    tells; ``sharing``: the links that transfers share, None where no fabric is modelled. ``afresh``: operators and transfers
+    take the models' times, to which the recorded ones are nothing.
     """
 
     factor: Floats
@@ -67,6 +66,7 @@ class Move:
     wires: tuple[Wire, ...]
     sharing: Sharing | None = None
     tables: Holdings | None = None
+    afresh: bool = False
 
 
 def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
@@ -105,15 +105,27 @@ class Mover:
 
     def to(self, target: Site) -> Move:
         """The move to a target; raises as ``move``."""
+        try:
+            return self._to(target)
+        except HardwareError as error:
+            raise supplied(error, self.source, target) from error
+
+    def _to(self, target: Site) -> Move:
         made = Columns.of(len(self.graph))
         assumed = self._move_devices(target, made)
         tables = self._move_tables(target, made)
         sides = self._sides(target)
         wires, of_wires = self._move_wires(sides, target, made)
         assumed += [*of_wires, *move_host(self.graph, target, made)]
-        others, texts = self._others(target, made), tuple(dict.fromkeys(assumed))
-        sharing = None if sides is None else self._sharing(*sides, made.factor)
-        return Move(made.factor, made.low, made.high, made.group, made.kept, others, texts, wires, sharing, tables)
+        return Move(
+            made.factor, made.low, made.high, made.group, made.kept,
+            others=self._others(target, made),
+            assumed=tuple(dict.fromkeys(assumed)),
+            wires=wires,
+            sharing=None if sides is None else self._sharing(*sides, made.factor),
+            tables=tables,
+            afresh=self._is_afresh(target),
+        )  # fmt: skip
 
     def _move_devices(self, target: Site, made: Columns) -> list[str]:
         work, source, there = self.work, self.source, target.platform.accelerator
@@ -143,11 +155,11 @@ class Mover:
     def _widen(self, there: Accelerator, made: Columns) -> None:
         """Bounds that hold for all that the accelerator's file thinks possible of its assumed figures."""
         node = self.work.node
-        for end, bound in ((_HIGH, made.low), (_LOW, made.high)):
-            other = _at_end(there, end)
+        for end, bound in ((HIGH, made.low), (LOW, made.high)):
+            other = accelerator_at_end(there, end)
             if other is not there:
                 shift = np.log(self._worked(other).factor / made.factor[node])
-                bound[node] += np.minimum(shift, 0.0) if end == _HIGH else np.maximum(shift, 0.0)
+                bound[node] += np.minimum(shift, 0.0) if end == HIGH else np.maximum(shift, 0.0)
 
     def _worked(self, there: Accelerator) -> Columns:
         """The columns of tasks on an accelerator, a row a task with work."""
@@ -249,6 +261,11 @@ class Mover:
             self.alone.append(alone_of(self.graph, here, transfers, self._copies()))
         return self.alone[0]
 
+    def _is_afresh(self, target: Site) -> bool:
+        """Whether a job of CPUs moves to accelerators."""
+        there = target.platform.accelerator
+        return self.graph.host_carries_classes and there is not None and not self._has(there)
+
     def _has(self, accelerator: Accelerator) -> bool:
         """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""
         own = None if self.source is None else self.source.platform.accelerator
@@ -272,24 +289,6 @@ class Mover:
         self.fabrics[_REMEMBERED - 1 :] = []  # the first is that of the source, and stays
         self.fabrics.append(found)
         return found
-
-
-def _at_end(accelerator: Accelerator, end: int) -> Accelerator:
-    """The accelerator with each assumed rate at the low or the high end of its range; itself where none is assumed."""
-
-    def taken(fact: Measure) -> Measure:
-        if fact.range is None:
-            return fact
-        value = fact.range[end]
-        return fact.model_copy(update={"value": value, "kind": "derived", "range": None})
-
-    rates = {"flops": accelerator.flops, "vector_flops": accelerator.vector_flops}
-    assumed = [fact for table in rates.values() for fact in table.values() if fact.range is not None]
-    if not assumed and accelerator.hbm.bandwidth.range is None:
-        return accelerator
-    tables = {name: {key: taken(fact) for key, fact in table.items()} for name, table in rates.items()}
-    hbm = accelerator.hbm.model_copy(update={"bandwidth": taken(accelerator.hbm.bandwidth)})
-    return accelerator.model_copy(update={**tables, "hbm": hbm})
 
 
 def _shaped(work: TaskWork) -> Mask:

@@ -4,7 +4,7 @@ Two things leave a step open: collectives whose waiting and transfer cannot be t
 known errors of the models of hardware (an interval of ``LEVEL``, from samples of them).
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from tracereplay.replay.sharing import on_links
 from tracereplay.replay.steps import JobSteps, StepTime, step_times, summarise
 from tracereplay.replay.uncertainty import SAMPLES, sampled
 from tracereplay.replay.whatif import Scenario
+from tracereplay.trace.times import Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,9 @@ def outcome(
         timings = sampled(asked if share_anew else scenario.timing, move, samples)
         if share_anew and sharing is not None:
             timings = (sharing.applied(graph, one) for one in timings)
-        errors = _bounds(graph, timings, steps.mean_ns)
-    return Outcome(
-        scenario.timing, schedule, after, others, steps, bounds is None, errors if bounds is None else _wider(bounds, errors)
-    )
+        errors = interval_of(replay_steps(graph, timings).job.mean_ns, steps.mean_ns)
+    widened = errors if bounds is None else _wider(bounds, errors, steps.mean_ns)
+    return Outcome(scenario.timing, schedule, after, others, steps, bounds is None, widened)
 
 
 def hull(readings_ns: list[int]) -> Interval | None:
@@ -82,15 +82,17 @@ def _other_steps(graph: DependencyGraph, scenario: Scenario, after: list[StepTim
     return [] if alike and not scenario.unsplit_touched else others
 
 
-def _bounds(graph: DependencyGraph, timings: Iterable[Timing], predicted_ns: int) -> Interval:
-    """Between which bounds the answer lies in ``LEVEL`` of the sampled timings, the answer itself included."""
-    means = replay_steps(graph, timings).job.mean_ns
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+def interval_of(sampled_ns: Sequence[int] | Int64s, predicted_ns: int) -> Interval:
+    """Between which bounds ``LEVEL`` of the sampled answers lie, the answer itself included."""
+    low, high = np.quantile(np.asarray(sampled_ns), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(min(round(float(low)), predicted_ns), max(round(float(high)), predicted_ns), LEVEL)
 
 
-def _wider(bounds: Interval, errors: Interval | None) -> Interval:
-    """Bounds of what is not recorded, widened by the models' errors; no level holds for them."""
+def _wider(bounds: Interval, errors: Interval | None, reading_ns: int) -> Interval:
+    """Bounds of what is not recorded, on either side widened by the models' errors around the reading that they were drawn for:
+    either may be, so both may. No level holds for them.
+    """
     if errors is None:
         return bounds
-    return Interval(min(bounds.low_ns, errors.low_ns), max(bounds.high_ns, errors.high_ns), None)
+    low_ns, high_ns = bounds.low_ns - (reading_ns - errors.low_ns), bounds.high_ns + (errors.high_ns - reading_ns)
+    return Interval(max(low_ns, 0), high_ns, None)

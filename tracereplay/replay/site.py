@@ -4,19 +4,23 @@ The trace names the accelerators, nothing names their fabric and their host: tha
 of the accelerators wins over what a platform's file has in its slots.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
-from tracereplay.errors import UsageError
+from tracereplay.errors import HardwareError, UsageError
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.devices import accelerator_of
-from tracereplay.hardware.knobs import HOST_SPEED, Setting
+from tracereplay.hardware.knobs import HOST_SPEED, SOURCE, Setting
 from tracereplay.hardware.load import catalogue, load, load_accelerator, load_platform
 from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator
 from tracereplay.hardware.settings import adjusted
+
+# What hints of missing figures have: ``give it with --set host.link.bandwidth=...``.
+_SUPPLIED = re.compile(r"(?<=--set )[a-z0-9_.]+(?==)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +48,57 @@ class Journey:
     target: Site
 
 
-def source_of(graph: DependencyGraph, name: str | None, settings: Iterable[Setting] = ()) -> Site | None:
-    """The site that a job ran on. Values of ``settings`` for fields that its file does not know are facts about it, too: there
-    is nothing else that they could change.
+def source_of(
+    graph: DependencyGraph, name: str | None, settings: Iterable[Setting] = (), *, is_target: bool = False
+) -> Site | None:
+    """The site that a job ran on, with what ``settings`` say of it (``from.KEY=VALUE``). ``is_target``: it is where the job is
+    to run, too; values for fields that its file does not know are then facts about it: there is nothing else that they could
+    change.
 
     Raises:
-        UsageError: a job with device work and no name; the message says which platforms have its accelerators.
+        UsageError: a job with device work and no name; the message says which platforms have its accelerators. Facts and no
+            name.
         HardwareError: no such platform, or a file that is none.
     """
     recorded = recorded_accelerator(graph)
+    facts = [setting for setting in settings if setting.of_source]
+    if name is None and facts:
+        raise UsageError(f"--set {facts[0].text}: what the job ran on is not named", hint="name it with --from")
     if name is None:
         if not graph.host_carries_classes and (graph.nodes.kind == NodeKind.DEVICE).any():
             raise UsageError("what the job ran on is not recorded", hint=f"name it with --from{_choices(recorded)}")
         return None
     platform = _as_recorded(load_platform(name), recorded)
-    for setting in settings:
-        known = dict(platform.fields()).get(setting.name)
-        if setting.value is not None and setting.knob is None and (known is None or known.kind == "unknown"):
+    platform = adjusted(platform, facts)
+    for setting in settings if is_target else ():
+        if setting.value is not None and setting.knob is None and not _knows(platform, setting.name):
             platform = adjusted(platform, [setting])
     return Site(platform, 1.0)
+
+
+def _knows(platform: Platform, key: str) -> bool:
+    fact = dict(platform.fields()).get(key)
+    return fact is not None and fact.kind != "unknown"
+
+
+def supplied(error: HardwareError, source: Site | None, target: Site) -> HardwareError:
+    """The error of a missing figure, its hint naming the setting that supplies it: ``from.KEY`` where it is one of the source.
+
+    It is the source's where the source lacks it, and the target does not or is not the one that the message is about.
+    """
+    key = _SUPPLIED.search(error.hint)
+    if source is None or key is None or _knows(source.platform, key[0]):
+        return error
+    owner = error.where.partition(":")[0]
+    of_target = owner in _names(target) - _names(source)
+    if of_target and not _knows(target.platform, key[0]):
+        return error
+    return HardwareError(error.what, where=error.where, hint=_SUPPLIED.sub(SOURCE + key[0], error.hint))
+
+
+def _names(site: Site) -> set[str]:
+    accelerator = site.platform.accelerator
+    return {site.platform.description.name, *([] if accelerator is None else [accelerator.name])}
 
 
 def _as_recorded(platform: Platform, recorded: str | None) -> Platform:
@@ -101,6 +137,12 @@ class Goal:
             UsageError: settings that do not fit it.
         """
         chosen = tuple(settings)
+        facts = [setting for setting in chosen if setting.of_source]
+        if facts:
+            raise UsageError(
+                f"--set {facts[0].text} is of what a job ran on, and changes nothing where it is to run",
+                hint=f"write {facts[0].text.removeprefix(SOURCE)}, or leave it out",
+            )
         speeds = [setting for setting in chosen if setting.name == HOST_SPEED]
         if any(setting.ratio is None for setting in speeds):
             raise UsageError(

@@ -1,13 +1,13 @@
 """Changes to a job: in, a graph and changes; out, a Timing to replay and what the changes moved.
 
 A change multiplies the recorded durations of the tasks that it selects (or the launch lags). Waits are never selected:
-they are results. A collective whose wait and transfer cannot be told apart has several readings (``_readings``) where a change
+they are results. A collective whose wait and transfer cannot be told apart has several readings (``readings``) where a change
 touches it or moves when this rank comes to it: all of its time is transfer, or none is.
 """
 
 import fnmatch
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ from tracereplay.errors import UsageError
 from tracereplay.graph.kinds import EdgeKind, NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.knobs import Knob, Setting, unknown_knob
-from tracereplay.replay.engine import Timing, recorded_timing, replay
+from tracereplay.replay.engine import Timing, recorded_timing
+from tracereplay.replay.readings import Factors, all_waiting, is_other_job, is_wire, reached_otherwise, scaled, with_surplus
 from tracereplay.trace.classify import CLASS_NAMES, COLLECTIVE_NAMES, WorkClass
 from tracereplay.trace.times import Int64s
 
@@ -25,15 +26,13 @@ Mask = npt.NDArray[np.bool_]
 _SCALE = re.compile(
     r"^(?P<selector>.+?)(?:@rank=(?P<rank>\d+))?=(?P<factor>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)x(?:@rank=(?P<last>\d+))?$"
 )
-# Sums of times must stay within 64 bits: 2**61 ns are 73 years.
-_LONGEST_JOB_NS = 2.0**61
 _KINDS = ("kernel", "op", "class", "collective")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change: what it is called, what it selects, by what it multiplies, on which rank, in which step; ``factors``
-    instead, one a node, where a model of hardware gives them.
+    instead, one a node, where a model of hardware gives them, ``afresh`` where recorded times are nothing to it.
     """
 
     label: str
@@ -44,6 +43,7 @@ class Change:
     knob: Knob | None = None
     step: int | None = None
     factors: npt.NDArray[np.float64] | None = None
+    afresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Scenario:
 
     Of the records of such collectives ``unsplit_touched`` counts those that the changes touch, ``unsplit_moved`` those to which
     ranks come at another time alone, ``unsplit_kept`` those that stay as recorded; ``absent`` are the ranks that take part in
-    the former two and are not here.
+    the former two and are not here. ``surplus``: the other reading takes them to do the work of the ranks here, and more.
     """
 
     timing: Timing
@@ -74,14 +74,7 @@ class Scenario:
     unsplit_moved: int = 0
     unsplit_kept: int = 0
     absent: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Factors:
-    node: npt.NDArray[np.float64]
-    lag: npt.NDArray[np.float64]
-    modelled: Mask
-    unmoved: list[str] = field(default_factory=list)
+    surplus: bool = False
 
 
 def parse_scale(text: str) -> Change:
@@ -107,6 +100,8 @@ def setting_change(setting: Setting) -> Change:
     Raises:
         UsageError: a value, or a field that is no knob.
     """
+    if setting.of_source:
+        raise UsageError(f"--set {setting.text}: what the job ran on is not named", hint="name it with --from")
     if setting.knob is None:
         raise unknown_knob(setting.name)
     if setting.ratio is None:
@@ -117,9 +112,11 @@ def setting_change(setting: Setting) -> Change:
     return Change(setting.name, "knob", setting.name, 1 / setting.ratio, knob=setting.knob)
 
 
-def hardware_change(label: str, factors: npt.NDArray[np.float64]) -> Change:
-    """The change that other hardware makes: each node's time times a factor of its own."""
-    return Change(label, "hardware", "", 1.0, factors=factors)
+def hardware_change(label: str, factors: npt.NDArray[np.float64], *, afresh: bool = False) -> Change:
+    """The change that other hardware makes: each node's time times a factor of its own. ``afresh``: operators and transfers
+    take the models' times, to which the recorded ones are nothing (``Move.afresh``).
+    """
+    return Change(label, "hardware", "", 1.0, factors=factors, afresh=afresh)
 
 
 def apply(graph: DependencyGraph, changes: list[Change], base: Timing | None = None) -> Scenario:
@@ -131,101 +128,29 @@ def apply(graph: DependencyGraph, changes: list[Change], base: Timing | None = N
     """
     recorded = recorded_timing(graph)
     base = base or recorded
-    factors = _Factors(np.ones(len(graph)), np.ones(len(graph.edges)), np.zeros(len(graph), np.bool_))
+    ones = np.ones(len(graph))
+    factors = Factors(ones, ones.copy(), np.ones(len(graph.edges)), np.zeros(len(graph), np.bool_))
     with np.errstate(over="ignore", invalid="ignore"):  # too much for a float is refused below
         for change in changes:
             _multiply(graph, change, factors)
     unsplit = graph.nodes.kind == NodeKind.UNSPLIT
     touched = unsplit & (factors.node != 1)
-    lag_ns = _scaled(base.lag_ns, factors.lag)
-    timing = Timing(_scaled(base.dur_ns, factors.node), lag_ns, base.residue_ns, base.release_ns)
-    concerned = touched | _reached_otherwise(graph, timing) if unsplit.any() else touched
+    lag_ns = scaled(base.lag_ns, factors.lag)
+    timing = Timing(scaled(base.dur_ns, factors.node), lag_ns, base.residue_ns, base.release_ns)
+    concerned = touched | reached_otherwise(graph, timing) if unsplit.any() else touched
+    afresh = bool(changes) and all(change.afresh for change in changes) and not is_other_job(graph, base)
+    readings = with_surplus if afresh else all_waiting
     return Scenario(
         timing=timing,
-        unsplit=_readings(graph, base, timing, factors) if concerned.any() else (),
+        unsplit=readings(graph, base, timing, factors) if concerned.any() else (),
         moved=_moved(graph, base, timing, factors),
         unmoved=tuple(dict.fromkeys(factors.unmoved)),
         unsplit_touched=int(np.count_nonzero(touched)),
         unsplit_moved=int(np.count_nonzero(concerned & ~touched)),
         unsplit_kept=int(np.count_nonzero(unsplit & ~concerned)),
         absent=tuple(sorted({rank for c in graph.collectives if concerned[[*c.transfers]].any() for rank in c.absent})),
+        surplus=afresh,
     )
-
-
-def _reached_otherwise(graph: DependencyGraph, timing: Timing) -> Mask:
-    """Collectives that cannot be split because ranks are not here, and to which a rank comes at another time than recorded."""
-    alone = len(graph.tables) == 1
-    waiting = np.zeros(len(graph), np.bool_)
-    waiting[[node for c in graph.collectives if c.transfer_ns is None and (alone or c.absent) for node in c.transfers]] = True
-    return np.asarray(waiting & (replay(graph).start_ns != replay(graph, timing).start_ns))
-
-
-def _readings(graph: DependencyGraph, base: Timing, changed: Timing, factors: _Factors) -> tuple[Timing, ...]:
-    """What the time of collectives that cannot be split may be, beside transfer of this rank alone: all of it waiting. It ends
-    when the ranks that are not here come (``_ends_by_others``), at once where a change makes this rank the later one.
-    """
-    unsplit = graph.nodes.kind == NodeKind.UNSPLIT
-    dur_ns = np.where(unsplit, 0, changed.dur_ns)
-    return tuple(
-        Timing(dur_ns, changed.lag_ns, changed.residue_ns, np.where(unsplit, end_ns, changed.release_ns))
-        for end_ns in _ends_by_others(graph, base, factors)
-    )
-
-
-def _ends_by_others(graph: DependencyGraph, base: Timing, factors: _Factors) -> list[Int64s]:
-    """When tasks may end that end when ranks come that are not here.
-
-    They come
-
-    - when they did, in the recording;
-    - moved by the transfers before, where the changes touch transfers that cannot be split. A rank gains or loses no more by
-      its collectives than their transfers together, and no transfer is longer than the shortest record of it;
-    - as if all that they did had been multiplied by the least or the largest factor, where other work is changed: what a rank
-      has done by a time takes at least the least factor of that time, and at most the largest one. Time counts from the first
-      task here: that other ranks began earlier, no file says;
-    - at once, where ranks are made equal: what the others do then is not known.
-    """
-    nodes, ends_ns = graph.nodes, replay(graph).end_ns
-    found = [ends_ns]
-    if ((nodes.kind == NodeKind.UNSPLIT) & (factors.node != 1)).any():
-        found.append(ends_ns + _moved_by_transfers(graph, base, factors.node, ends_ns))
-    least, most = _extremes(graph, factors)
-    if _is_other_job(graph, base):
-        least = 0.0
-    origin_ns = int(nodes.start_ns.min())
-    for factor in {least, most} - {1.0}:
-        elapsed_ns = np.minimum((ends_ns - origin_ns) * factor, _LONGEST_JOB_NS)
-        found.append(origin_ns + np.rint(elapsed_ns).astype(np.int64))
-    return found
-
-
-def _is_other_job(graph: DependencyGraph, base: Timing) -> bool:
-    """True for a base that is not the recording."""
-    recorded = recorded_timing(graph)
-    return any((getattr(base, f.name) != getattr(recorded, f.name)).any() for f in fields(Timing))
-
-
-def _extremes(graph: DependencyGraph, factors: _Factors) -> tuple[float, float]:
-    """The least and the largest factor, at most and at least 1, where more than transfers is changed; else none."""
-    lags = factors.lag[graph.edges.lag_ns != 0]
-    timed = graph.nodes.dur_ns > 0
-    if not ((factors.node[timed & ~_is_wire(graph)] != 1).any() or (lags != 1).any()):
-        return 1.0, 1.0
-    chosen = np.concatenate([factors.node[timed], lags, [1.0]])
-    return float(chosen.min()), float(chosen.max())
-
-
-def _moved_by_transfers(graph: DependencyGraph, base: Timing, factors: npt.NDArray[np.float64], ends_ns: Int64s) -> Int64s:
-    """For each node by how much the transfers of all collectives that had ended by its end can move it at most."""
-    found = []
-    for c in graph.collectives:
-        nodes = np.array(c.transfers)
-        shortest_ns = int(base.dur_ns[nodes].min())
-        farthest = float(factors[nodes][np.argmax(np.abs(factors[nodes] - 1))])
-        found.append((int(ends_ns[nodes].min()), round((farthest - 1) * shortest_ns)))
-    found.sort()
-    total_ns = np.cumsum([0, *(moved for _, moved in found)])
-    return np.asarray(total_ns[np.searchsorted([end for end, _ in found], ends_ns, side="right")], np.int64)
 
 
 def _check_selector(text: str, kind: str, pattern: str) -> None:
@@ -244,13 +169,14 @@ def _check_selector(text: str, kind: str, pattern: str) -> None:
         )
 
 
-def _multiply(graph: DependencyGraph, change: Change, factors: _Factors) -> None:
+def _multiply(graph: DependencyGraph, change: Change, factors: Factors) -> None:
     """Multiply the factors of what one change selects; note a change that selects nothing that takes time."""
     if change.factors is not None:
         factors.modelled[change.factors != 1] = True
         if not factors.modelled.any():
             factors.unmoved.append(change.label)
         factors.node[:] *= change.factors
+        factors.hardware[:] *= change.factors
         return
     if change.kind == "launch":
         chosen = (graph.edges.kind == EdgeKind.LAUNCH) & _in_scope(graph, change)[graph.edges.dst]
@@ -281,7 +207,7 @@ def _in_scope(graph: DependencyGraph, change: Change) -> Mask:
 
 def _selected(graph: DependencyGraph, change: Change) -> Mask:
     nodes = graph.nodes
-    host, wire = nodes.kind == NodeKind.HOST, _is_wire(graph)
+    host, wire = nodes.kind == NodeKind.HOST, is_wire(graph)
     if change.knob is not None:
         return _selected_by_knob(graph, change.knob)
     if change.kind == "host":
@@ -306,7 +232,7 @@ def _selected_by_knob(graph: DependencyGraph, knob: Knob) -> Mask:
     if knob.fabric is not None:
         levels = np.array([c.scale_out for c in graph.collectives], np.bool_)
         far = levels[nodes.collective] if levels.size else nothing
-        return np.asarray(_is_wire(graph) & (far == (knob.fabric == "scale_out")))
+        return np.asarray(is_wire(graph) & (far == (knob.fabric == "scale_out")))
     if knob.whole_host:
         return np.asarray(nodes.kind == NodeKind.HOST)
     side = NodeKind.HOST if knob.side == "host" else NodeKind.DEVICE
@@ -314,10 +240,6 @@ def _selected_by_knob(graph: DependencyGraph, knob: Knob) -> Mask:
         return nothing
     classes = [int(CLASS_NAMES[name]) for name in knob.classes]
     return np.asarray((nodes.kind == side) & np.isin(nodes.work_class, classes))
-
-
-def _is_wire(graph: DependencyGraph) -> Mask:
-    return np.isin(graph.nodes.kind, (NodeKind.TRANSFER, NodeKind.UNSPLIT))
 
 
 def _collective_named(graph: DependencyGraph, name: str) -> Mask:
@@ -347,21 +269,13 @@ def _spread_down(hit: Mask, parents: Int64s) -> Mask:
         hit = wider
 
 
-def _scaled(values: Int64s, factors: npt.NDArray[np.float64]) -> Int64s:
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.rint(values * factors)
-    if not np.abs(scaled).sum() < _LONGEST_JOB_NS:
-        raise UsageError("a factor makes the job longer than 73 years", hint="give a smaller factor")
-    return np.where(factors == 1, values, scaled.astype(np.int64))
-
-
-def _moved(graph: DependencyGraph, base: Timing, after: Timing, factors: _Factors) -> dict[str, Moved]:
+def _moved(graph: DependencyGraph, base: Timing, after: Timing, factors: Factors) -> dict[str, Moved]:
     """Time moved by class of work; collectives by name, counted once each with the transfer all participants share."""
     nodes, recorded = graph.nodes, recorded_timing(graph)
     scaled, equalised = factors.node != 1, base.dur_ns != recorded.dur_ns
     moved: dict[str, Moved] = {}
     for work in WorkClass:
-        mine = (nodes.work_class == work) & ~_is_wire(graph) & (((recorded.dur_ns > 0) & scaled) | equalised)
+        mine = (nodes.work_class == work) & ~is_wire(graph) & (((recorded.dur_ns > 0) & scaled) | equalised)
         if mine.any():
             before_ns, after_ns = int(recorded.dur_ns[mine].sum()), int(after.dur_ns[mine].sum())
             reasons = (("median", equalised), ("model", factors.modelled), ("ratio", scaled & ~factors.modelled))

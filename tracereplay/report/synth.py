@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracereplay.analyzers.attribution import Attribution
-from tracereplay.analyzers.synthesis import LABEL, NO_INTERVAL, UNMODELLED, Synthesis
+from tracereplay.analyzers.synthesis import INTERVAL, LABEL, UNMODELLED, Synthesis
 from tracereplay.hardware.memory.placement import RankMemory
 from tracereplay.report.table import WIDTH, page, table
 from tracereplay.synth.pricing import Efficiency
@@ -35,7 +35,8 @@ def synth_text(answer: Answer) -> str:
     job, found = answer.job, answer.synthesis
     where = f"{job.plan.ranks} ranks on {answer.nodes} {answer.hardware}"
     head = (
-        f"{format_ns(found.step_ns)} a step, {found.samples_per_s:,.0f} samples/s: {job.architecture.name} on {where}\n"
+        f"{format_ns(found.step_ns)} a step{_interval(found)}, {found.samples_per_s:,.0f} samples/s: "
+        f"{job.architecture.name} on {where}\n"
         f"{LABEL}: no trace was recorded; batch {job.batch:,} ({job.batch_per_rank:,} a rank), software {job.software.name}"
     )
     parts = [(p.name, format_ns(p.ns), format_share(p.share)) for p in answer.attribution.parts]
@@ -55,12 +56,20 @@ def synth_text(answer: Answer) -> str:
     ])  # fmt: skip
 
 
+def _interval(found: Synthesis) -> str:
+    one = found.interval
+    if one is None:
+        return ""
+    return f" ({format_share(one.level)} between {format_ns(one.low_ns)} and {format_ns(one.high_ns)})"
+
+
 def synth_result(answer: Answer) -> dict[str, Any]:
     """``synth dlrm``'s result."""
     job, found, attribution = answer.job, answer.synthesis, answer.attribution
     return {
         "label": LABEL,
         "step_ns": found.step_ns,
+        "interval": None if found.interval is None else dataclasses.asdict(found.interval),
         "samples_per_s": found.samples_per_s,
         "architecture": {
             "name": job.architecture.name,
@@ -113,7 +122,7 @@ def _binds(answer: Answer) -> str:
 
 def _limits() -> list[str]:
     """What no built step has."""
-    return [_wrapped("no interval: ", [NO_INTERVAL]), _wrapped("not in the model: ", UNMODELLED)]
+    return [_wrapped("in the interval: ", [INTERVAL]), _wrapped("not in the model: ", UNMODELLED)]
 
 
 def _volumes_text(answer: Answer) -> str:

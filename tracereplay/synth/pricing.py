@@ -6,14 +6,16 @@ models say, and that is what a platform without measurements of its own gets.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tracereplay.errors import UsageError
 from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.library import Algorithm
 from tracereplay.hardware.collectives.model import CollectiveTime, collective_time, link_loads, uneven_all_to_all_time
 from tracereplay.hardware.collectives.of_platform import fabric_of
+from tracereplay.hardware.ends import HIGH, LOW, accelerator_at_end, host_at_end
 from tracereplay.hardware.memory.rates import MemoryRate, host_rate, ssd_rate
+from tracereplay.hardware.operators.carry import analytic_times
 from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.operators.model import PRODUCTS, Sheet, modelled_ns, sheet_of
 from tracereplay.hardware.operators.work import OperatorClass, Work, Works
@@ -75,6 +77,7 @@ class PlatformPricer:
     device: Accelerator | None = None
     fabric: Fabric = field(init=False)
     exchanged: dict[Exchange, CollectiveTime] = field(default_factory=dict)
+    _device: Accelerator = field(init=False)
     _sheet: Sheet = field(init=False)
     _endpoints: tuple[int, ...] = field(init=False)
     _ways: dict[str, MemoryRate] = field(default_factory=dict)
@@ -86,20 +89,29 @@ class PlatformPricer:
                 f"{self.platform.description.name} has no accelerators and no data sheet of its sockets",
                 hint="choose a platform with accelerators",
             )
-        self._sheet = sheet_of(device)
+        self._device, self._sheet = device, sheet_of(device)
         self.fabric = fabric_of(self.platform, self.spread.nodes)
         self._endpoints = self.spread.endpoints(self.platform)
 
     def operation_ns(self, operation: Operation) -> int:
         """One operation on one rank: its work, after what it fetches from outside the rank's own memory."""
         own_ns = self.model_ns(operation.work) / self.efficiency.of(operation.work.kind)
-        return round(own_ns + self._fetch_ns(operation))
+        return round(own_ns + self._fetch_ns(operation, self.platform))
 
     def model_ns(self, work: Work) -> float:
         """The model's time of work on the rank's device; nothing for no work."""
         if not work.flops and not work.bytes_moved:
             return 0.0
         return float(modelled_ns(Works.of([work]), self._sheet, shipped())[0])
+
+    def bounds_ns(self, operation: Operation) -> tuple[float, float]:
+        """Between which times nine of ten of such operations lie by the known errors of the models, with what the platform's
+        file assumes at the ends of its ranges. Never the other side of ``operation_ns``.
+        """
+        likely_ns, low_ns, high_ns = self._own_bounds_ns(operation.work)
+        share = self.efficiency.of(operation.work.kind)
+        fetched = [self._fetch_ns(operation, platform) for platform in self._fetching()]
+        return min(low_ns, likely_ns) / share + min(fetched), max(high_ns, likely_ns) / share + max(fetched)
 
     def exchange_ns(self, exchange: Exchange) -> Sequence[int]:
         """One collective over all ranks: the same transfer for each."""
@@ -140,11 +152,39 @@ class PlatformPricer:
         algorithm: Algorithm | None = "hierarchical" if in_node_first else None
         return collective_time(self.fabric, exchange.kind, exchange.bytes, self._endpoints, algorithm=algorithm)
 
-    def _fetch_ns(self, operation: Operation) -> float:
+    def _own_bounds_ns(self, work: Work) -> tuple[float, float, float]:
+        """The model's time of work, and its bounds; zeros for no work."""
+        if not work.flops and not work.bytes_moved:
+            return 0.0, 0.0, 0.0
+        works = Works.of([work])
+        times = analytic_times(works, self._device)
+        likely_ns, low_ns, high_ns = (float(column[0]) for column in (times.time_ns, times.low_ns, times.high_ns))
+        slow_ns, fast_ns = (
+            float(modelled_ns(works, sheet_of(accelerator_at_end(self._device, end)), shipped())[0]) for end in (LOW, HIGH)
+        )
+        return likely_ns, low_ns * min(fast_ns / likely_ns, 1.0), high_ns * max(slow_ns / likely_ns, 1.0)
+
+    def _fetching(self) -> tuple[Platform, Platform, Platform]:
+        """The platform, and the same with its host at both ends of what its file assumes."""
+        description = self.platform.description
+        ends = (host_at_end(description.host, end) for end in (LOW, HIGH))
+        low, high = (
+            self.platform
+            if host is description.host
+            else replace(self.platform, description=description.model_copy(update={"host": host}))
+            for host in ends
+        )
+        return self.platform, low, high
+
+    def _fetch_ns(self, operation: Operation, platform: Platform) -> float:
+        """What an operation fetches from outside the rank's own memory, on a platform like this one."""
         seconds = 0.0
         for tier, size, rate_of in (("host", operation.host_bytes, host_rate), ("ssd", operation.ssd_bytes, ssd_rate)):
             if size:
-                if tier not in self._ways:
-                    self._ways[tier] = rate_of(self.platform, self.spread.ranks_per_node)
-                seconds += size / self._ways[tier].bytes_per_s
+                rate = self._ways.get(tier) if platform is self.platform else None
+                if rate is None:
+                    rate = rate_of(platform, self.spread.ranks_per_node)
+                if platform is self.platform:
+                    self._ways[tier] = rate
+                seconds += size / rate.bytes_per_s
         return seconds * NS_PER_S

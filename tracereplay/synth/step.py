@@ -9,7 +9,7 @@ gradients of the top layers are summed while backward goes on, those of the pool
 have a stream of their own. The input pipeline, host threads and launches are not in the graph.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -61,12 +61,13 @@ class Pricer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The graph of one step of every rank, whose times are zero until ``replay.settle.settled``, and what each of its
-    collectives is, by its number.
+    """The graph of one step of every rank, whose times are zero until ``replay.settle.settled``; what each of its collectives
+    is, by its number, and what each other task is.
     """
 
     graph: DependencyGraph
     exchanges: tuple[Exchange, ...]
+    operations: Mapping[int, Operation]
 
 
 def build_step(job: Job, pricer: Pricer) -> Step:
@@ -102,6 +103,7 @@ class _Writing:
         self.number = job.software.matrix
         self.price: dict[Operation, int] = {}
         self.exchanges: list[Exchange] = []
+        self.operations: dict[int, Operation] = {}
         self.replicated = self.volumes[0].all_reduce_elements - job.architecture.dense_parameters
         self.buckets = dense_buckets(job.architecture, job.software)
         if job.software.grouped and job.plan.ranks > job.ranks_per_node:
@@ -127,7 +129,7 @@ class _Writing:
         replicated = self._reduce_replicated(gradients)
         sent += self._backward(0, len(arch.bottom_layers), "bottom")
         self._optimize([*replicated, *sent])
-        return Step(self.writer.graph(), tuple(self.exchanges))
+        return Step(self.writer.graph(), tuple(self.exchanges), self.operations)
 
     def _ns(self, operation: Operation) -> int:
         """Ranks do the same work many times over: each is priced once."""
@@ -140,6 +142,7 @@ class _Writing:
         for operation in operations:
             work = (WorkClass[operation.work.kind.contract.upper()], self._ns(operation))
             last = self.writer.work(rank, stream, operation.name, work, after if last is None else ())
+            self.operations[last] = operation
         return last
 
     def _on_compute(self, operations: Sequence[Operation], after: dict[int, int]) -> dict[int, int]:

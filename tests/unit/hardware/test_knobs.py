@@ -68,3 +68,11 @@ def test_every_knob_of_the_contract_is_there() -> None:
         "host.link.bandwidth",
         "host.speed",
     ]
+
+
+def test_a_fact_about_what_the_job_ran_on_is_a_setting_of_that() -> None:
+    (fact,) = parse_setting("from.host.link.bandwidth=16GB/s")
+
+    assert (fact.name, fact.value, fact.of_source) == ("host.link.bandwidth", "16GB/s", True)
+    assert fact.text == "from.host.link.bandwidth=16GB/s"
+    assert [one.of_source for one in parse_setting("host.link.bandwidth=16GB/s")] == [False]

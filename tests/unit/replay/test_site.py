@@ -5,9 +5,9 @@ import pytest
 from tests.fakes.hardware import child, write
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
-from tracereplay.errors import UsageError
+from tracereplay.errors import HardwareError, UsageError
 from tracereplay.hardware.knobs import Setting, parse_setting
-from tracereplay.replay.site import Site, journey, source_of
+from tracereplay.replay.site import Site, journey, source_of, supplied
 
 OWN_CARD = '[accelerator]\nmodel = {{ value = "{}", unit = "name", kind = "measured", source = "ours" }}'
 
@@ -47,8 +47,9 @@ def test_an_accelerator_of_the_user_s_own_file_stays(tmp_path: Path) -> None:
 
 def test_a_value_for_what_the_file_does_not_know_is_a_fact_about_where_the_job_ran(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, device_job())
+    texts = ("host.link.uplink=15GB/s", "accelerator.hbm.capacity=64GB")
 
-    source = source_of(graph, "dgx1-v100", settings("host.link.uplink=15GB/s", "accelerator.hbm.capacity=64GB"))
+    source = source_of(graph, "dgx1-v100", settings(*texts), is_target=True)
 
     assert source is not None
     facts = dict(source.platform.fields())
@@ -91,3 +92,44 @@ def test_a_host_s_speed_is_a_ratio(tmp_path: Path) -> None:
 def test_without_any_platform_there_is_nothing_to_change() -> None:
     with pytest.raises(UsageError, match="no hardware to change"):
         journey(None, None, settings("accelerator.flops=2x"))
+
+
+def lacking(where: str, key: str) -> HardwareError:
+    return HardwareError("it is unknown", where=where, hint=f"give it with --set {key}=..., or in a file")
+
+
+def test_a_fact_about_the_source_is_none_about_where_the_job_is_to_run(tmp_path: Path) -> None:
+    graph, fact = graph_of(tmp_path, device_job()), settings("from.accelerator.hbm.bandwidth=1TB/s")
+
+    source = source_of(graph, "dgx1-v100", fact)
+
+    assert source is not None
+    assert dict(source.platform.fields())["accelerator.hbm.bandwidth"].text() == "1 TB/s"
+    with pytest.raises(UsageError, match=r"from\.accelerator\.hbm\.bandwidth=1TB/s is of what a job ran on"):
+        journey(source, "zion", fact)
+
+
+def test_the_hint_names_the_side_that_lacks_the_figure(tmp_path: Path) -> None:
+    # dgx1-v100 does not know its PCIe uplinks; zionex neither; both know how many accelerators they have.
+    source, target = sites(tmp_path, "zionex")
+
+    of_source = supplied(lacking("dgx1-v100", "host.link.uplink"), source, target)
+    of_target = supplied(lacking("zionex", "host.link.uplink"), source, target)
+    known_here = supplied(lacking("zionex", "accelerator.count"), source, target)
+    nobody = supplied(lacking("zionex", "host.link.uplink"), None, target)
+
+    assert of_source.hint == "give it with --set from.host.link.uplink=..., or in a file"
+    assert (of_source.what, of_source.where) == ("it is unknown", "dgx1-v100")
+    assert of_target.hint == nobody.hint == "give it with --set host.link.uplink=..., or in a file"
+    assert known_here.hint == "give it with --set accelerator.count=..., or in a file"
+
+
+def test_of_one_platform_the_hint_names_the_source_which_is_the_target_too(tmp_path: Path) -> None:
+    source, target = sites(tmp_path, None)
+
+    found = supplied(lacking("dgx1-v100", "host.link.uplink"), source, target)
+
+    assert found.hint == "give it with --set from.host.link.uplink=..., or in a file"
+    again = source_of(graph_of(tmp_path, device_job()), "dgx1-v100", settings("from.host.link.uplink=15GB/s"))
+    fields = dict(journey(again, None, []).target.platform.fields())
+    assert fields["host.link.uplink"].text() == "15 GB/s one way"

@@ -1,5 +1,6 @@
 """Prices on a small platform with round numbers: HBM 800 GB/s, host 15.5 GB/s a rank, disks 2, scale-up 80."""
 
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tracereplay.errors import UsageError
 from tracereplay.hardware.collectives.model import collective_time, uneven_all_to_all_time
 from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.load import load_platform
+from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.operators.work import OperatorClass, Work
 from tracereplay.synth.assemble import Spread
 from tracereplay.synth.operation import Exchange, Operation, moved, product
@@ -70,3 +72,37 @@ def test_a_platform_without_accelerators_needs_a_data_sheet_of_its_sockets() -> 
 def test_no_efficiency_is_nothing() -> None:
     with pytest.raises(UsageError, match="above 0"):
         Efficiency(products=0.0)
+
+
+def test_what_comes_over_an_assumed_way_is_bounded_by_the_ends_of_its_range(tmp_path: Path) -> None:
+    uplink = 'uplink = { value = 31, unit = "GB/s", direction = "one-way", kind = "spec"'
+    assumed = 'uplink = { value = 31, range = [15.5, 62], unit = "GB/s", direction = "one-way", kind = "assumed"'
+    fetch = Operation("from the host", NO_WORK, host_bytes=1_550)
+
+    prices = PlatformPricer(small_platform(tmp_path, (uplink, assumed)), NODE)
+
+    # Two ranks behind a switch share its uplink: 7.75 GB/s each at the low end; at the high end 31, and then the rank's own
+    # link of 25 GB/s binds.
+    assert prices.bounds_ns(fetch) == pytest.approx((1_550 / 25, 1_550 / 7.75))
+    assert prices.operation_ns(fetch) == 100
+    assert {tier: way.binds for tier, way in prices.ways.items()} == {"host": "host.link.uplink"}
+    assert pricer(tmp_path).bounds_ns(fetch) == pytest.approx((100, 100))
+
+
+def test_an_operation_has_the_known_errors_and_those_of_an_assumed_rate(tmp_path: Path) -> None:
+    rate = 'bandwidth = { value = 800, unit = "GB/s", kind = "spec"'
+    assumed = 'bandwidth = { value = 800, range = [400, 1600], unit = "GB/s", kind = "assumed"'
+    update = moved("update", OperatorClass.OPTIMIZER, (100_000_000, 100_000_000), "fp32")
+    known = shipped()
+    # 800 MB at the share of 800 GB/s that large operators reach.
+    own_ns = 800e6 / (800 * known.memory.elementwise)
+    likely_ns, fast_ns, slow_ns = (known.floor_ns + own_ns * by for by in (1, 0.5, 2))
+
+    low_ns, high_ns = PlatformPricer(small_platform(tmp_path, (rate, assumed)), NODE).bounds_ns(update)
+
+    assert pricer(tmp_path).operation_ns(update) == pytest.approx(likely_ns, abs=1)
+    assert low_ns == pytest.approx(fast_ns * exp(known.residuals.memory.low))
+    assert high_ns == pytest.approx(slow_ns * exp(known.residuals.memory.high))
+    assert pricer(tmp_path).bounds_ns(update) == pytest.approx(
+        (likely_ns * exp(known.residuals.memory.low), likely_ns * exp(known.residuals.memory.high))
+    )

@@ -74,9 +74,9 @@ SEND_LL_MOST: Final = 16_384
 STACK_BYTES_PER_S: Final = (2.0e9, 5.0e9, 0.8e9)
 STACK_STEP_NS: Final = (60_000.0, 20_000.0, 180_000.0)
 # Gloo sends data only to who has said that it listens, and says so over the connection that carries its own data
-# (pytorch/gloo, transport/tcp/pair.cc): in an all-to-all the rank that comes last sends first, and what it says lies behind what
-# it sends, so that one direction follows the other. A ring listens for the next piece while it sends one, which hides it but for
-# the errors of ``calibration``.
+# (pytorch/gloo, transport/tcp/pair.cc): in an all-to-all the rank that comes last sends first, and what it says lies behind
+# what it sends, so that one direction follows the other (measured at 15 Mbit/s: 265 ms for 137 ms of one direction's bytes). A
+# ring listens for the next piece while it sends one, which hides it but for the errors of ``calibration``.
 ONE_WAY_AFTER_THE_OTHER: Final[Mapping[str, float]] = {"all_to_all": 2.0}
 
 
