@@ -25,7 +25,7 @@ from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator
 from tracereplay.replay.columns import Columns, Floats, Mask, Times
 from tracereplay.replay.device_work import TaskWork, task_work
-from tracereplay.replay.hosts import move_copies, move_host, move_operators
+from tracereplay.replay.hosts import Launch, launch_on, move_copies, move_host, move_operators
 from tracereplay.replay.places import places
 from tracereplay.replay.site import Site, supplied
 from tracereplay.replay.transfers import Wire, Wired, hosts_of, members_of, transfer_on
@@ -47,8 +47,8 @@ class Move:
     ``high``; the group whose error it shares, -1 where it has none. ``kept``: nodes that nothing models.
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
-    ``wires`` the collectives, one for each that took place. ``afresh``: operators and transfers take the models' times, to
-    which the recorded ones are nothing.
+    ``wires`` the collectives, one for each that took place. ``launch``: of a job of CPUs on accelerators, what the host
+    takes to launch an operator; it is in no factor.
     """
 
     factor: Floats
@@ -59,7 +59,12 @@ class Move:
     others: tuple[Floats, ...]
     assumed: tuple[str, ...]
     wires: tuple[Wire, ...]
-    afresh: bool = False
+    launch: Launch | None = None
+
+    @property
+    def afresh(self) -> bool:
+        """Whether operators and transfers take the models' times, to which the recorded ones are nothing."""
+        return self.launch is not None
 
 
 def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
@@ -107,7 +112,7 @@ class Mover:
         assumed += [*of_wires, *move_host(self.graph, target, made)]
         others = self._others(target, made)
         words = tuple(dict.fromkeys(assumed))
-        return Move(made.factor, made.low, made.high, made.group, made.kept, others, words, wires, self._is_afresh(target))
+        return Move(made.factor, made.low, made.high, made.group, made.kept, others, words, wires, self._launch(target))
 
     def _move_devices(self, target: Site, made: Columns) -> list[str]:
         work, source, there = self.work, self.source, target.platform.accelerator
@@ -208,10 +213,12 @@ class Mover:
         assumed = dict.fromkeys(key for transfer in there.transfers for key in transfer.assumed)
         return wires, [target.platform.described(key) for key in assumed]
 
-    def _is_afresh(self, target: Site) -> bool:
-        """Whether a job of CPUs moves to accelerators."""
+    def _launch(self, target: Site) -> Launch | None:
+        """What a launch takes where a job of CPUs moves to accelerators."""
         there = target.platform.accelerator
-        return self.graph.host_carries_classes and there is not None and not self._has(there)
+        if not self.graph.host_carries_classes or there is None or self._has(there):
+            return None
+        return launch_on(target.platform)
 
     def _has(self, accelerator: Accelerator) -> bool:
         """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""
