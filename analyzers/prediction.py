@@ -13,6 +13,7 @@ from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.replay.engine import Timing, recorded_timing, replay
 from tracereplay.replay.ideal import Equalised, Ideal, without_stragglers
+from tracereplay.replay.launches import launch_bounds
 from tracereplay.replay.move import Move
 from tracereplay.replay.outcome import Interval, hull, outcome
 from tracereplay.replay.schedule import Schedule
@@ -22,6 +23,7 @@ from tracereplay.replay.uncertainty import SAMPLES
 from tracereplay.replay.whatif import Change, Moved, Scenario, apply
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.job import listed
+from tracereplay.units import format_ns
 
 # How the question is called where it is listed among others.
 IDEAL_STRAGGLERS = "ideal stragglers"
@@ -143,7 +145,7 @@ def predict_in_full(
         unmoved_knobs=tuple(
             dict.fromkeys((*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ())))
         ),
-        assumed=(*_assumed(graph, changes), *(move.assumed if move else ())),
+        assumed=(*_assumed(graph, changes), *(move.assumed if move else ()), *_launches(graph, scenario, move)),
         unmodelled=_unmodelled(graph, changes, move),
         unsplit=scenario.unsplit_touched,
         unsplit_moved=scenario.unsplit_moved,
@@ -299,6 +301,20 @@ def _assumed(graph: DependencyGraph, changes: list[Change]) -> tuple[str, ...]:
     assumed = ["hardware knobs are plain ratios: no efficiency curve, no uncertainty"] if any(c.knob for c in changes) else []
     assumed += [w for w in graph.warnings if w.startswith("no host is recorded")]
     return tuple(assumed)
+
+
+def _launches(graph: DependencyGraph, scenario: Scenario, move: Move | None) -> tuple[str, ...]:
+    """By how much launches beside the device could make the answer another one, in words."""
+    bounds = None if move is None else launch_bounds(graph, scenario.timing, move)
+    if bounds is None or move is None or move.launch is None:
+        return ()
+    launch = move.launch
+    span = "" if launch.low_ns == launch.high_ns else f" ({launch.low_ns / 1e3:g} … {launch.high_ns / 1e3:g})"
+    return (
+        f"no launches: of {launch.ns / 1e3:g} µs an operator{span}, {launch.source}. With them the models' likely step lies "
+        f"between {format_ns(bounds.low_ns)} (the longer of the host with its launches, {format_ns(bounds.host_ns)}, and the "
+        f"device, {format_ns(bounds.device_ns)}) and {format_ns(bounds.serial_ns)} (each launched, then run)",
+    )
 
 
 def _unmodelled(graph: DependencyGraph, changes: list[Change], move: Move | None) -> Unmodelled:

@@ -66,7 +66,9 @@ def _is_needed(mover: Mover, without: Site | None, way: Journey, together: Move)
 
 
 def _differ(one: Move, other: Move) -> bool:
-    return any((getattr(one, name) != getattr(other, name)).any() for name in ("factor", "low", "high"))
+    return one.launch != other.launch or any(
+        (getattr(one, name) != getattr(other, name)).any() for name in ("factor", "low", "high")
+    )
 
 
 def _matters(mover: Mover, hardware: str | None, rest: list[Setting], together: Move) -> bool:

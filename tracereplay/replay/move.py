@@ -27,7 +27,7 @@ from tracereplay.hardware.schema import Accelerator
 from tracereplay.replay.busy_periods import carry_over_together
 from tracereplay.replay.columns import Columns, Floats, Mask, Times
 from tracereplay.replay.device_work import TaskWork, task_work
-from tracereplay.replay.hosts import move_copies, move_host, move_operators
+from tracereplay.replay.hosts import Launch, launch_on, move_copies, move_host, move_operators
 from tracereplay.replay.places import places
 from tracereplay.replay.sharing import Copies, Sharing, alone_of, sharing_of
 from tracereplay.replay.site import Site, supplied
@@ -52,8 +52,8 @@ class Move:
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
     ``wires`` the collectives, one for each that took place; ``tables``: where embedding tables stand, None where nothing
-    tells; ``sharing``: the links that transfers share, None where no fabric is modelled. ``afresh``: operators and transfers
-    take the models' times, to which the recorded ones are nothing.
+    tells; ``sharing``: the links that transfers share, None where no fabric is modelled. ``launch``: of a job of CPUs on
+    accelerators, what the host takes to launch an operator; it is in no factor.
     """
 
     factor: Floats
@@ -66,7 +66,12 @@ class Move:
     wires: tuple[Wire, ...]
     sharing: Sharing | None = None
     tables: Holdings | None = None
-    afresh: bool = False
+    launch: Launch | None = None
+
+    @property
+    def afresh(self) -> bool:
+        """Whether operators and transfers take the models' times, to which the recorded ones are nothing."""
+        return self.launch is not None
 
 
 def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
@@ -124,7 +129,7 @@ class Mover:
             wires=wires,
             sharing=None if sides is None else self._sharing(*sides, made.factor),
             tables=tables,
-            afresh=self._is_afresh(target),
+            launch=self._launch(target),
         )  # fmt: skip
 
     def _move_devices(self, target: Site, made: Columns) -> list[str]:
@@ -261,10 +266,12 @@ class Mover:
             self.alone.append(alone_of(self.graph, here, transfers, self._copies()))
         return self.alone[0]
 
-    def _is_afresh(self, target: Site) -> bool:
-        """Whether a job of CPUs moves to accelerators."""
+    def _launch(self, target: Site) -> Launch | None:
+        """What a launch takes where a job of CPUs moves to accelerators."""
         there = target.platform.accelerator
-        return self.graph.host_carries_classes and there is not None and not self._has(there)
+        if not self.graph.host_carries_classes or there is None or self._has(there):
+            return None
+        return launch_on(target.platform)
 
     def _has(self, accelerator: Accelerator) -> bool:
         """Whether the platform that a job of CPUs ran on has this accelerator: the job left it alone, and goes on doing so."""
