@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tracereplay.cli import collect_lab
 from tracereplay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ app = typer.Typer(no_args_is_help=True, help="Record real training runs on this 
 @app.callback()
 def collect() -> None:
     """Record real training runs on this machine."""  # a callback keeps the verb's name where there is one command
+
+
+app.command()(collect_lab.lab)
 
 
 @app.command()

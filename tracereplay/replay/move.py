@@ -280,7 +280,11 @@ class Mover:
 
     def _is_at(self, target: Platform) -> bool:
         """Whether transfers of a job of CPUs stay as they are: on the fabric that it ran on, or where nobody described that."""
-        return self.source is None or self.source.platform.description.fabric == target.description.fabric
+        if self.source is None:
+            return True
+        # Sockets of one node reach each other over what joins them, which is no part of the fabric.
+        here, there = self.source.platform.description, target.description
+        return (here.fabric, here.host.interconnect) == (there.fabric, there.host.interconnect)
 
     def _wired(self, platform: Platform) -> Wired:
         """The fabric of a platform, the same one for platforms that differ in nothing that transfers know of."""
