@@ -18,7 +18,7 @@ from tracereplay.errors import HardwareError, UsageError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.ends import HIGH, LOW, accelerator_at_end
-from tracereplay.hardware.memory.banks import Holdings
+from tracereplay.hardware.memory.banks import DoesNotFitError, Holdings
 from tracereplay.hardware.memory.rates import ranks_of_node
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
@@ -31,7 +31,7 @@ from tracereplay.replay.hosts import Launch, launch_on, move_copies, move_host, 
 from tracereplay.replay.places import places
 from tracereplay.replay.sharing import Copies, Sharing, alone_of, sharing_of
 from tracereplay.replay.site import Site, supplied
-from tracereplay.replay.tables import RecordedTables
+from tracereplay.replay.tables import RecordedTables, assumed_of
 from tracereplay.replay.transfers import Transfer, Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
@@ -122,6 +122,8 @@ class Mover:
         sides = self._sides(target)
         wires, of_wires = self._move_wires(sides, target, made)
         assumed += [*of_wires, *move_host(self.graph, target, made)]
+        if self.source is not None:
+            assumed += assumed_of(tables, self.source.platform, target.platform)
         return Move(
             made.factor, made.low, made.high, made.group, made.kept,
             others=self._others(target, made),
@@ -212,7 +214,7 @@ class Mover:
             self._move_devices(instead, other)
             try:
                 self._move_tables(instead, other)
-            except HardwareError:
+            except DoesNotFitError:
                 continue  # one that cannot hold the tables is not in the slots
             found.append(other.factor)
         return tuple(found)

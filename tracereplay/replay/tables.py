@@ -9,7 +9,7 @@ do.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
 
@@ -22,6 +22,7 @@ from tracereplay.hardware.memory.banks import Bank, Holdings, MovedBank, hold
 from tracereplay.hardware.memory.placement import Tier
 from tracereplay.hardware.memory.rates import host_rate
 from tracereplay.hardware.memory.tables import Optimizer
+from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.platform import Platform
 from tracereplay.hardware.schema import Accelerator
 from tracereplay.replay.columns import Columns
@@ -32,8 +33,8 @@ from tracereplay.trace.times import Int64s
 
 # FBGEMM's operators that look a cache up, and fill it from host memory before the lookup.
 _CACHE = re.compile(r"^fbgemm::(lxu_cache_|lru_cache_|lfu_cache_|linearize_cache_|emulate_cache_)")
-# Weights, gradients and optimizer state, in numbers of a dense weight each.
-_DENSE_NUMBERS = {"sgd": 2, "adagrad": 3, "adam": 4}
+# Numbers of a dense weight: itself, its gradient, and Adagrad's state.
+_DENSE_NUMBERS = 3
 _FP32_BYTES = 4
 # What lookups at random rows reach of a memory's bandwidth: likely, fast, slow. Wide rows come near to what streams reach, rows
 # of one sector fall short by half (owensgroup/ml_perf_model, arXiv 2201.07821); the middle is this project's choice.
@@ -71,21 +72,38 @@ class RecordedTables:
             for c in self.graph.collectives:
                 if c.name == "all_reduce" and index in c.ranks and c.bytes is not None:
                     of_steps[c.step] = of_steps.get(c.step, 0) + c.bytes
-            found[number or 0] = max(of_steps.values()) * _DENSE_NUMBERS["adagrad"] if of_steps else None
+            found[number or 0] = max(of_steps.values()) * _DENSE_NUMBERS if of_steps else None
         return found
 
     def on(self, source: Platform, target: Platform, made: Columns) -> Holdings | None:
         """Where the tables stand on the target, their lookups re-timed in ``made``; None where nothing is recorded of them.
 
         Raises:
-            HardwareError: they do not fit, or a figure that this depends on is unknown.
+            DoesNotFitError: they do not fit.
+            HardwareError: a figure that this depends on is unknown.
         """
         if not self.banks or source.accelerator is None or target.accelerator is None:
             return None
         holdings = hold([one.bank for one in self.banks], self.dense_bytes, source, target)
         for recorded, there in zip(self.banks, _in_order(self.banks, holdings), strict=True):
-            _retime(recorded, there.tier, source, target, made)
+            _retime_lookups(self.graph, recorded, there.tier, (source, target), made)
+        for rank in {one.bank.rank for one in holdings.banks}:
+            _retime_caches(self.banks, [one for one in holdings.banks if one.bank.rank == rank], (source, target), made)
         return holdings
+
+
+def assumed_of(holdings: Holdings | None, source: Platform, target: Platform) -> list[str]:
+    """What the answer rests on that is assumed, in words."""
+    if holdings is None or all(one.bank.tier is Tier.HBM for one in holdings.banks):
+        return []
+    likely, fast, slow = _REACHED
+    words = ["way to host memory: shared by all accelerators of a node"]
+    if holdings.moved:
+        words.append(f"lookups in HBM reach {likely:.0%} of its bandwidth ({slow:.0%} to {fast:.0%}): this project's choice")
+        if any(rank.dense_bytes for rank in holdings.ranks):
+            words.append("dense weights with gradients and Adagrad's state: what the all-reduces of a step sum up, three times")
+    unknown = [key for one in (source, target) for key in host_rate(one, _sharers(one)).unknown]
+    return [*words, *(f"{key} is unknown and taken not to bind" for key in dict.fromkeys(unknown))]
 
 
 def _in_order(banks: tuple[_RecordedBank, ...], holdings: Holdings) -> list[MovedBank]:
@@ -93,21 +111,44 @@ def _in_order(banks: tuple[_RecordedBank, ...], holdings: Holdings) -> list[Move
     return [placed[one.bank.rank, one.bank.name] for one in banks]
 
 
-def _retime(recorded: _RecordedBank, tier: Tier, source: Platform, target: Platform, made: Columns) -> None:
-    was = recorded.bank.tier
-    if was is Tier.HBM:
+def _retime_lookups(
+    graph: DependencyGraph, recorded: _RecordedBank, tier: Tier, sides: tuple[Platform, Platform], made: Columns
+) -> None:
+    """Lookups of a bank that stood in host memory: by the two ways there, or by the way there and HBM."""
+    source, target = sides
+    if recorded.bank.tier is not Tier.HOST or source.accelerator is None:
         return
+    tasks = recorded.lookups
     here = host_rate(source, _sharers(source)).bytes_per_s
-    if was is Tier.CACHED and tier is Tier.HBM:
-        made.factor[recorded.cache] = 0.0
-    elif tier is not Tier.HBM:
-        tasks = recorded.lookups if was is Tier.HOST else recorded.cache
-        made.factor[tasks] = here / host_rate(target, _sharers(target)).bytes_per_s
-    elif source.accelerator is not None:
+    if tier is not Tier.HBM:
+        ratio = np.full(tasks.size, here / host_rate(target, _sharers(target)).bytes_per_s)
+        made.low[tasks] = made.high[tasks] = 0.0
+    else:
         likely, fast, slow = _rates(source.accelerator)
-        made.factor[recorded.lookups] *= here / likely
-        made.low[recorded.lookups] += log(likely / fast)
-        made.high[recorded.lookups] += log(likely / slow)
+        ratio = made.factor[tasks] * here / likely
+        made.low[tasks] += log(likely / fast)
+        made.high[tasks] += log(likely / slow)
+    dur_ns = np.maximum(graph.nodes.dur_ns[tasks].astype(np.float64), 1.0)
+    floor_ns = np.minimum(shipped().floor_ns, dur_ns)
+    made.factor[tasks] = (floor_ns + (dur_ns - floor_ns) * ratio) / dur_ns
+
+
+def _retime_caches(
+    banks: tuple[_RecordedBank, ...], of_rank: list[MovedBank], sides: tuple[Platform, Platform], made: Columns
+) -> None:
+    """The tasks that fill the caches of a rank: none are left where all of its cached banks moved in. Which of several banks
+    one fills is not recorded, so that all stay where one does, and go by the ways to host memory.
+    """
+    cached = [one for one in of_rank if one.bank.tier is Tier.CACHED]
+    if not cached:
+        return
+    tasks = np.unique(np.concatenate([one.cache for one in banks if one.bank.rank == cached[0].bank.rank]))
+    if all(one.tier is Tier.HBM for one in cached):
+        made.factor[tasks] = 0.0
+        return
+    here, there = (host_rate(one, _sharers(one)).bytes_per_s for one in sides)
+    made.factor[tasks] = here / there
+    made.low[tasks] = made.high[tasks] = 0.0
 
 
 def _rates(accelerator: Accelerator) -> tuple[float, float, float]:
@@ -121,7 +162,7 @@ def _rates(accelerator: Accelerator) -> tuple[float, float, float]:
         raise HardwareError(
             "hbm.bandwidth: its memory bandwidth is unknown",
             where=accelerator.name,
-            hint="give it with --set hbm.bandwidth=...",
+            hint="give it with --set accelerator.hbm.bandwidth=...",
         )
     likely, fast, slow = (peak * share for share in _REACHED)
     return likely, fast, slow
@@ -146,29 +187,33 @@ def _of_rank(graph: DependencyGraph, rank: int) -> list[_RecordedBank]:
     banks = []
     for number, members in enumerate(groups.values()):
         lookup = members[0][1]
-        if lookup.tier is None:
-            continue
         rows = [row for row, _ in members]
         tasks = _tasks_under(graph, rank, [*rows, *(back for row in rows for back in backward.get(row, ()))])
         of_cache = _tasks_under(graph, rank, cache) if lookup.tier == "cached" else np.zeros(0, np.int64)
         asked = sum(one.indices for _, one in members) // steps
-        banks.append(_RecordedBank(_bank(graph, rank, f"{lookup.name}#{number}", lookup, asked), tasks, of_cache))
+        # Modules alike are one bank: as many as it is asked in a step.
+        bank = _bank(graph.rank_numbers[rank] or 0, f"{lookup.name}#{number}", lookup, max(round(len(members) / steps), 1))
+        banks.append(_RecordedBank(replace(bank, lookups=asked), tasks, of_cache))
     return banks
 
 
-def _bank(graph: DependencyGraph, rank: int, name: str, lookup: RecordedLookup, asked: int) -> Bank:
-    size = lookup.element_bytes
-    weights = (lookup.device_elements + lookup.host_elements) * size
+def _bank(rank: int, name: str, lookup: RecordedLookup, modules: int) -> Bank:
+    """The bank of so many modules alike. Where some tables stood in HBM and some outside, what stood there stays there and the
+    others where they were: it moves as one with tables in HBM, and holds no more than their bytes.
+    """
+    size, state = lookup.element_bytes, _state_numbers(lookup) * _FP32_BYTES
+    mixed = lookup.tier is None
+    elsewhere = 0 if mixed else lookup.host_elements
     device = (lookup.device_elements + lookup.cached_elements) * size
-    state = _state_numbers(lookup) * _FP32_BYTES
     return Bank(
-        rank=graph.rank_numbers[rank] or 0,
-        name=name,
+        rank=rank,
+        name=f"{name}, partly in host memory" if mixed else name,
         tier=Tier(lookup.tier or "hbm"),
-        tables=lookup.tables,
-        whole_bytes=weights + round(state * (lookup.device_elements + lookup.host_elements)),
-        local_bytes=device + round(state * lookup.device_elements),
-        lookups=asked,
+        tables=lookup.tables * modules,
+        whole_bytes=((lookup.device_elements + elsewhere) * size + round(state * (lookup.device_elements + elsewhere)))
+        * modules,
+        local_bytes=(device + round(state * lookup.device_elements)) * modules,
+        lookups=0,
     )
 
 

@@ -15,7 +15,9 @@ from tracereplay.trace.schema import Role
 from tracereplay.trace.table import EventTable
 
 _LOOKUP = re.compile(r"fbgemm::(?P<kind>split|dense)_embedding_codegen_lookup_(?:(?P<optimizer>\w+?)_)?function(?:_pt2)?$")
-_BACKWARD = re.compile(r"^torch::autograd::CppNode<SplitLookupFunction_(?P<optimizer>\w+?)_Op>$")
+_BACKWARD = re.compile(
+    r"^torch::autograd::CppNode<Split(?:NoBag)?(?:VBE)?LookupFunction_(?P<optimizer>\w+?)_Op(?:_pt2)?>$", re.I
+)
 # What the names of types of weights say of their size; others have 4 bytes.
 _SIZES = (("half", 2), ("bfloat16", 2), ("char", 1), ("fp8", 1), ("double", 8))
 _ARGUMENT = re.compile(r"(\w+)(?:=[^,()]*)?\s*(?:,|\)\s*->)")
@@ -116,7 +118,7 @@ def lookups_by_row(table: EventTable) -> tuple[tuple[int, RecordedLookup], ...]:
 def backward_optimizer(name: str) -> str | None:
     """The optimizer fused into the backward pass of a lookup that an event is; "" where none is; None for another event."""
     match = _BACKWARD.search(name)
-    return None if match is None else (match["optimizer"] if match["optimizer"] != "Dense" else "")
+    return None if match is None else (match["optimizer"] if match["optimizer"].lower() != "dense" else "")
 
 
 def _element_bytes(types: dict[str, Any]) -> int:

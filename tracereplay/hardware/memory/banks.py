@@ -6,10 +6,15 @@ stood where is not, so that it moves as a whole.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from tracereplay.errors import HardwareError
 from tracereplay.hardware.memory.placement import Tier, local_capacity
 from tracereplay.hardware.platform import Platform
+
+
+class DoesNotFitError(HardwareError):
+    """What a rank is known to hold is more than its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +77,22 @@ class Holdings:
 
 def hold(banks: Sequence[Bank], dense_bytes: dict[int, int | None], source: Platform, target: Platform) -> Holdings:
     """The banks on the target. Where its memory is larger than the source's, banks outside HBM move in, those with the most
-    lookups a byte first, as long as they fit beside what the rank is known to hold.
+    lookups a byte first, as long as they fit beside what the rank is known to hold. Memory as large as that of the recording
+    holds what was recorded there, whatever estimates say.
 
     Raises:
-        HardwareError: a capacity is unknown, or what a rank is known to hold does not fit: the bytes missing and the ways out.
+        DoesNotFitError: what a rank is known to hold is more than its memory: the bytes missing and the ways out.
+        HardwareError: a capacity is unknown.
     """
-    capacity = local_capacity(target)
-    grows = capacity > local_capacity(source)
+    capacity, before = local_capacity(target), local_capacity(source)
+    grows = capacity > before
     moved: list[MovedBank] = []
     ranks = []
     for rank in sorted({bank.rank for bank in banks}):
         mine = [bank for bank in banks if bank.rank == rank]
-        dense = dense_bytes.get(rank)
+        estimate = dense_bytes.get(rank)
+        room = max(before - sum(bank.local_bytes for bank in mine), 0)
+        dense = None if estimate is None else min(estimate, room)
         free = capacity - (dense or 0) - sum(bank.local_bytes for bank in mine)
         inside = set()
         for bank in sorted(mine, key=lambda b: (-b.lookups / max(b.whole_bytes, 1), b.name)):
@@ -94,7 +103,8 @@ def hold(banks: Sequence[Bank], dense_bytes: dict[int, int | None], source: Plat
         here = [MovedBank(bank, Tier.HBM if bank.name in inside else bank.tier) for bank in mine]
         moved += here
         ranks.append(RankHolds(rank, sum(one.local_bytes for one in here), dense, capacity))
-    return _fitting(Holdings(tuple(moved), tuple(ranks)), target)
+    holdings = Holdings(tuple(moved), tuple(ranks))
+    return holdings if capacity >= before else _fitting(holdings, target)
 
 
 def _fitting(holdings: Holdings, target: Platform) -> Holdings:
@@ -103,14 +113,10 @@ def _fitting(holdings: Holdings, target: Platform) -> Holdings:
         return holdings
     needed = fullest.capacity - fullest.free
     dense = "" if fullest.dense_bytes is None else f", {fullest.dense_bytes:,} of dense weights with what goes with them"
-    raise HardwareError(
+    raise DoesNotFitError(
         f"rank {fullest.rank} needs at least {needed:,} bytes ({fullest.table_bytes:,} of tables{dense}) of "
         f"{fullest.capacity:,}: {-fullest.free:,} bytes are missing, activations not counted",
         where=target.description.name,
-        hint=f"--set accelerator.hbm.capacity={_ceiling(needed / 1e9):g}GB is the least; or record the job with tables in host "
-        "memory or over more ranks",
+        hint=f"--set accelerator.hbm.capacity={ceil(needed / 1e7) / 100:g}GB is the least; or record the job with tables in "
+        "host memory or over more ranks",
     )
-
-
-def _ceiling(gigabytes: float) -> float:
-    return -(-int(gigabytes * 10_000) // 100) / 100 + 0.01
