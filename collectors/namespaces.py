@@ -5,7 +5,8 @@ so that nothing appears in the namespace of the machine. A namespace lives as lo
 ``cat`` that reads from this process. When this process ends, however it ends, the pipe closes, the holder ends, and the kernel
 takes the namespace away with its interfaces: there is nothing to clean up after a kill.
 
-The rate of a link is that of a token bucket (``tc-tbf``) at both ends of the cable, its delay is ``tc-netem``'s at the host.
+The rate of a link is that of a token bucket (``tc-tbf``) at the host, and with more than two hosts at the switch, too, where
+several may send to one; its delay is ``tc-netem``'s at the host.
 """
 
 import os

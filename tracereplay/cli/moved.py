@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tracereplay.analyzers.attribution import bottleneck
 from tracereplay.analyzers.overlap import overlap
 from tracereplay.errors import HardwareError
@@ -60,22 +62,31 @@ def _without(settings: list[Setting], one: Setting) -> list[Setting]:
 def _is_needed(mover: Mover, without: Site | None, way: Journey, together: Move) -> bool:
     """Whether the answer differs where the job ran on ``without``; it does where it cannot be given then."""
     try:
-        return _differ(replace(mover, source=without, devices=[], fabrics=[]).to(way.target), together)
+        elsewhere = replace(mover, source=without, devices=[], fabrics=[], alone=[])
+        return _differ(mover.graph, elsewhere.to(way.target), together)
     except HardwareError:
         return True
 
 
-def _differ(one: Move, other: Move) -> bool:
-    return one.launch != other.launch or any(
-        (getattr(one, name) != getattr(other, name)).any() for name in ("factor", "low", "high")
-    )
+def _differ(graph: DependencyGraph, one: Move, other: Move) -> bool:
+    """Whether two moves answer otherwise: by what they multiply, how sure they are, or how transfers share links."""
+    if one.launch != other.launch:
+        return True
+    if any((getattr(one, name) != getattr(other, name)).any() for name in ("factor", "low", "high")):
+        return True
+    if one.sharing is None or other.sharing is None:
+        return one.sharing is not other.sharing
+    recorded = recorded_timing(graph)
+    timing = replace(recorded, dur_ns=np.rint(recorded.dur_ns * one.factor).astype(np.int64))
+    sides = [move.sharing.applied(graph, timing).dur_ns for move in (one, other) if move.sharing is not None]
+    return bool((sides[0] != sides[1]).any())
 
 
 def _matters(mover: Mover, hardware: str | None, rest: list[Setting], together: Move) -> bool:
     """Whether the answer differs without one setting, from the rest of them; it does where it cannot be given without."""
     try:
         without = mover.to(journey(mover.source, hardware, rest).target)
-        return _differ(without, together)
+        return _differ(mover.graph, without, together)
     except HardwareError:
         return True
 

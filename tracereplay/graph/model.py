@@ -118,7 +118,7 @@ class Collective:
     ``transfer_ns`` is None where a participant is missing from the traces: the recorded time cannot be split. ``absent`` are
     then the rank numbers that take part and are not here, as far as the files say who does. ``sent``, ``received``: of an
     uneven all-to-all the bytes that each participant here sends to each rank of the group and receives from each, in the order
-    of their numbers (None: not recorded); empty where nothing shows that it is uneven.
+    of their numbers (None: not recorded); empty where nothing shows that it is uneven. ``own_bytes``: of each participant.
     """
 
     name: str
@@ -137,6 +137,7 @@ class Collective:
     absent: tuple[int, ...] = ()
     sent: tuple[tuple[int, ...] | None, ...] = ()
     received: tuple[tuple[int, ...] | None, ...] = ()
+    own_bytes: tuple[int | None, ...] = ()
 
     @property
     def is_uneven(self) -> bool:

@@ -20,6 +20,9 @@ from tracereplay.replay.uncertainty import SAMPLES, sampled
 from tracereplay.replay.whatif import Scenario
 from tracereplay.trace.times import Int64s
 
+# An event loop takes some 3 µs a task: 64 of them on so many tasks take ten seconds.
+SHARED_ANEW = 50_000
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -50,9 +53,10 @@ def outcome(
     graph: DependencyGraph, scenario: Scenario, move: Move | None = None, samples: int = SAMPLES, *, share_anew: bool = False
 ) -> Outcome:
     """The steps of a scenario; with a ``move`` its known errors, drawn ``samples`` times and replayed, widen the interval.
-    ``share_anew``: transfers share links in each sample as they overlap there; else as in the answer, which is an event loop
-    a sample less.
+    ``share_anew``: transfers share links in each sample as they overlap there, in graphs of up to ``SHARED_ANEW`` tasks; else as
+    in the answer, which is an event loop a sample less.
     """
+    share_anew = share_anew and len(graph) <= SHARED_ANEW
     asked, sharing = scenario.timing, None if move is None else move.sharing
     scenario = on_links(graph, scenario, sharing)
     schedule = replay(graph, scenario.timing)

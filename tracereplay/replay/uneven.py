@@ -28,6 +28,7 @@ def splits_between(graph: DependencyGraph, c: Collective, members: tuple[int, ..
     for at in range(len(members)):
         unknown = np.isnan(matrix[at])
         if unknown.any():
-            left = None if at not in place or c.bytes is None else c.bytes - float(np.nansum(matrix[at]))
+            whole = dict(zip(place, c.own_bytes, strict=False)).get(at)
+            left = None if whole is None else whole - float(np.nansum(matrix[at]))
             matrix[at, unknown] = mean if left is None else max(left, 0.0) / np.count_nonzero(unknown)
     return matrix

@@ -37,7 +37,7 @@ _WIDTHS = {
 _FARTHEST = 16
 _FEWEST = 4
 _FAR_BETTER = 10.0
-# Clocks agree where their difference is no more than so many times what it scatters.
+# Clocks agree where their difference is no more than so many times what it scatters. Chosen: three deviations of a median.
 _WITHIN_SCATTER = 3.0
 
 

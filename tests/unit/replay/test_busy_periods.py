@@ -22,8 +22,8 @@ def transfer(node: int, recorded_ns: int, here: CollectiveTime | None, there: Co
     return Transfer(np.array([node]), 0, times, wire, (), here, there)
 
 
-def test_a_period_keeps_its_shares_and_takes_as_long_as_all_of_it_does_there() -> None:
-    # 0 to 60 and 10 to 50 overlap: alone 40 and 20 of them. 100 to 130 stands by itself.
+def test_a_period_is_corrected_as_one_and_each_of_it_goes_by_its_own_parts() -> None:
+    # 0 to 60 and 10 to 50 overlap: alone 40 and 20 of them, which the model gives as 45 and 15. 100 to 130 stands by itself.
     tasks = [Task(0, 60_000, NodeKind.TRANSFER, release=0), Task(10_000, 40_000, NodeKind.TRANSFER, release=10_000),
              Task(100_000, 30_000, NodeKind.TRANSFER, release=100_000)]  # fmt: skip
     graph = graph_by_hand(tasks, [])

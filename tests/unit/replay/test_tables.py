@@ -175,7 +175,7 @@ def test_tables_half_in_hbm_hold_what_they_held_there(tmp_path: Path) -> None:
 def test_what_was_recorded_fits_where_it_was_recorded_whatever_is_estimated(tmp_path: Path) -> None:
     weights = weights_of(3_900_000_000, 0)  # 15.6 of 16 GB
     trace = looking_up(weights).call(LAUNCH, 1_500, 5, 8)
-    sizes = {"Collective name": "allreduce", "In msg nelems": 1_000_000_000, "dtype": "Float", "Group size": 1}
+    sizes: dict[str, Any] = {"Collective name": "allreduce", "In msg nelems": 1_000_000_000, "dtype": "Float", "Group size": 1}
     graph = graph_of(tmp_path, trace.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1_520, 100, 9, 8, **sizes))
 
     found = moved(graph, small_platform(tmp_path), "host.speed=2x")

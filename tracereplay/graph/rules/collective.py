@@ -209,6 +209,7 @@ def _collective(job: Job, key: CollectiveKey, group: list[_Member], rendezvous: 
         absent=absent,
         sent=splits.sent,
         received=splits.received,
+        own_bytes=tuple(m.recorded.bytes for m in group),
     )
 
 

@@ -33,9 +33,9 @@ from tracereplay.hardware.collectives.schedules import Kind
 # not hold.
 CARRIED_WITHIN: Final = (0.65, 1 / 0.65)
 # How far the model of a transfer between hosts may be off before anything was recorded, as standard deviations of logarithms:
-# its latency and what the network stacks take are within a factor of 3 (``library``: the ends of their ranges, 1.6 sigma); the
-# wire carries its rate less frames' headers, some per cent that a shaper or switch loses, and one direction more or less after
-# the other.
+# its latency and what the network stacks take are within a factor of 3 (``library``: the ends of their ranges, 1.6 sigma). The
+# wire's is chosen: it carries its rate less frames' headers and some per cent that a shaper or switch loses, and one direction
+# of a ring waits for the other now and then.
 _PART_ERRORS: Final = (0.67, 0.67, 0.15)
 # Nine of ten lie within this many standard deviations.
 _TIMES_SIGMA: Final = 1.645
@@ -146,8 +146,10 @@ def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took,
         same = round(measured_ns)
         return Carried(same, same, same, same, 0, before, after)
     if before.stack_ns or after.stack_ns:
-        total, low, high = carry_over_between_hosts((before,), (after,), measured_ns)
-        return Carried(round(total), round(low), round(high), after.latency_ns, round(total) - after.latency_ns, before, after)
+        correction = correction_of((before,), measured_ns)
+        total, spread = measured_ns * correction.ratio(before, after), correction.spread(before, after)
+        ends = (round(total / spread), round(total * spread))
+        return Carried(round(total), *ends, after.latency_ns, round(total) - after.latency_ns, before, after)
     scale = measured_ns / before.time_ns
     latency, total = after.latency_ns * scale, after.time_ns * scale
     low, high = _bounds((here, there), source, target, measured_ns, _known_error(source, target, before, after))
@@ -156,31 +158,45 @@ def carry_over_collective(  # noqa: PLR0913, PLR0917 - a transfer, what it took,
     )
 
 
-def carry_over_between_hosts(
-    before: Sequence[CollectiveTime], after: Sequence[CollectiveTime], measured_ns: float
-) -> tuple[float, float, float]:
-    """What transfers between hosts, recorded as ``measured_ns`` together, take together elsewhere, with the ends of its
-    interval; ``before`` and ``after``: what the model says of each, here and there. Hosts' network stacks take their time
-    whatever the link.
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a recording says of the model of transfers between hosts: by what it multiplies each part of a time, and what stays
+    unknown of them (joint errors of their logarithms).
+    """
+
+    parts: npt.NDArray[np.float64]
+    left: npt.NDArray[np.float64]
+
+    def ratio(self, before: CollectiveTime, after: CollectiveTime) -> float:
+        """By what a transfer's time is multiplied elsewhere; 1 on the same hardware."""
+        here = float(_parts(before) @ self.parts)
+        return float(_parts(after) @ self.parts) / here if here else 1.0
+
+    def spread(self, before: CollectiveTime, after: CollectiveTime) -> float:
+        """Within which factor of that it lies in nine of ten cases; 1 on the same hardware."""
+        there = _parts(after) * self.parts
+        if not there.sum():
+            return 1.0
+        # What differs between both sides is what the errors count on.
+        way = (there - _parts(before) * self.parts) / there.sum()
+        return exp(_TIMES_SIGMA * float(np.sqrt(max(way @ self.left @ way, 0.0))))
+
+
+def correction_of(before: Sequence[CollectiveTime], measured_ns: float) -> Correction:
+    """The correction that transfers between hosts, recorded as ``measured_ns`` together, ask for; ``before``: what the model
+    says of each of them. Hosts' network stacks take their time whatever the link.
 
     How far each part of the model's time may be off is known beforehand (``_PART_ERRORS``); the recording says how far they are
     off together, and each part takes of it what its error and its weight make likely: it is multiplied by ``exp(k * error**2 *
-    share)``, with the one ``k`` under which the parts are the recorded time. What stays unknown then, to first order, is the
-    bounds of the prediction; on the same hardware nothing does.
+    share)``, with the one ``k`` under which the parts are the recorded time (the most likely errors, to first order).
     """
-    here, there = (np.sum([_parts(time) for time in times], axis=0) for times in (before, after))
+    here, error = np.sum([_parts(time) for time in before], axis=0), np.array(_PART_ERRORS)
     if not here.sum() or not measured_ns:
-        return measured_ns, measured_ns, measured_ns
-    error = np.array(_PART_ERRORS)
+        return Correction(np.ones(error.size), np.diag(error**2))
     share = here / here.sum()
     weight = error**2 * share
-    corrected = np.exp(_multiplier(here, weight, measured_ns) * weight)
-    total = float((there * corrected).sum())
-    # The joint errors of the parts after the recording, and the way on which they count: what differs between both sides.
     left = np.diag(error**2) - np.outer(weight, weight) / float((share * weight).sum())
-    way = (there - here) * corrected / total
-    spread = exp(_TIMES_SIGMA * float(np.sqrt(max(way @ left @ way, 0.0))))
-    return total, total / spread, total * spread
+    return Correction(np.exp(_multiplier(here, weight, measured_ns) * weight), left)
 
 
 def _parts(time: CollectiveTime) -> npt.NDArray[np.float64]:

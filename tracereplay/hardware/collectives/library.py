@@ -69,14 +69,15 @@ SEND_LL_MOST: Final = 16_384
 
 # Between hosts without accelerators (gloo over TCP) processors move the bytes: likely, fast, slow. A stream through the network
 # stacks of both ends, besides the wire: bytes a second of one rank. A step: a message is posted, the other side's thread wakes
-# up. Both are this project's measurements with gloo between two cores of a server, without a limit on the link: 1.3 to 2.7 GB/s
-# from 1 MiB on, 70 to 120 µs for an exchange of 1 KiB (`python -m benchmarks.fabric_lab --stack`).
+# up. Measured with gloo between two cores of one server (docs/concepts/collectives.md): 1.3 to 2.7 GB/s from 1 MiB on, an
+# exchange of 1 KiB in 62 to 240 µs. The ends are chosen about twice as far, for other servers.
 STACK_BYTES_PER_S: Final = (2.0e9, 5.0e9, 0.8e9)
 STACK_STEP_NS: Final = (60_000.0, 20_000.0, 180_000.0)
 # Gloo sends data only to who has said that it listens, and says so over the connection that carries its own data
 # (pytorch/gloo, transport/tcp/pair.cc): in an all-to-all the rank that comes last sends first, and what it says lies behind
-# what it sends, so that one direction follows the other (measured at 15 Mbit/s: 265 ms for 137 ms of one direction's bytes). A
-# ring listens for the next piece while it sends one, which hides it but for the errors of ``calibration``.
+# what it sends, so that one direction follows the other. Seen between two hosts (265 ms at 15 Mbit/s for 137 ms of one
+# direction's bytes), and counted between two alone: among more the next peer's turn hides it. A ring listens for the next piece
+# while it sends one, which hides it but for the errors of ``calibration``.
 ONE_WAY_AFTER_THE_OTHER: Final[Mapping[str, float]] = {"all_to_all": 2.0}
 
 

@@ -327,7 +327,8 @@ def _offer(group: Group, kind: Kind, algorithm: Algorithm, protocol: Protocol, s
         per_link = phase.loads / (fabric.rates * share)
         latency += _steps_ns(group, algorithm, protocol, schedule, phase)
         slowest = np.nanmax(per_link, axis=1)
-        behind = ONE_WAY_AFTER_THE_OTHER.get(kind, 1.0) if library.on_hosts and schedule.nodes > 1 else 1.0
+        two_hosts = library.on_hosts and schedule.nodes == 2 and len(group.ranks) == 2
+        behind = ONE_WAY_AFTER_THE_OTHER.get(kind, 1.0) if two_hosts else 1.0
         byte_ns += NS_PER_S * behind * np.maximum(slowest, 0.0 if most is None else phase.sent / most)
         if library.on_hosts and any(steps.hardware == "net" for steps in phase.steps):
             stack_ns += NS_PER_S * phase.sent / np.array(STACK_BYTES_PER_S)
@@ -383,7 +384,7 @@ def _chosen(fabric: Fabric, offers: tuple[_Offer, ...], size: float, calibration
         round(time), round(low), round(high), round(here[best].latency_ns * scale.latency), offer.algorithm, offer.protocol,
         fabric.links[offer.bottleneck] if size > 0 and offer.loads.any() else None,
         "model" if calibration is None else "calibrated", uses, _assumed(fabric, uses),
-        (_STACK_WORDS,) if offer.stack_ns.any() else fabric.stand_ins,
+        _words(fabric, offer),
         round(stack_ns), tuple(_stacks(offer.stacks, size, stack_ns / max(time, 1.0))),
     )  # fmt: skip
 
@@ -402,6 +403,15 @@ def _uses(fabric: Fabric, offer: _Offer, size: float, time_ns: float) -> tuple[L
     busy = np.minimum(moved / fabric.rates[LIKELY, loaded] * NS_PER_S / max(time_ns, 1.0), 1.0)
     order = np.argsort(-busy, kind="stable")
     return tuple(LinkUse(fabric.links[loaded[k]], float(moved[k]), float(busy[k])) for k in order)
+
+
+def _words(fabric: Fabric, offer: _Offer) -> tuple[str, ...]:
+    """What constants stand in: those of hosts' stacks between hosts, NCCL's wherever another library runs within them."""
+    between = (_STACK_WORDS,) if offer.stack_ns.any() else ()
+    inside = (
+        fabric.stand_ins if not between or len(offer.stacks) > len({name.partition("/")[0] for name in offer.stacks}) else ()
+    )
+    return (*between, *inside)
 
 
 def _stacks(stacks: Mapping[str, float], size: float, busy: float) -> Iterator[LinkUse]:
