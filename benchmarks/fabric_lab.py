@@ -16,10 +16,10 @@ from typing import Final
 from benchmarks.fabric_lab_page import page
 from benchmarks.fabric_lab_pairs import Pair, Point, pairs_of, read_point
 from tracereplay.collectors.job import DlrmConfig, DlrmJob
-from tracereplay.collectors.lab_platform import FILE_NAME
 from tracereplay.collectors.launch import CollectRequest, collect_dlrm
 from tracereplay.collectors.link import parse_link
 from tracereplay.errors import TracereplayError
+from tracereplay.manifest import FILE_NAME as MANIFEST
 from tracereplay.manifest import Manifest, read_manifest
 from tracereplay.synth.presets import architecture_of, preset_named
 
@@ -70,7 +70,7 @@ def record(folder: Path, courses: Sequence[Course], rounds: Sequence[int], tell:
         for number in rounds:
             for rate in course.links:
                 place = folder / course.preset / rate / str(number)
-                if (place / FILE_NAME).exists():
+                if (place / MANIFEST).exists():
                     continue
                 made = collect_dlrm(CollectRequest(job, place, link=parse_link(rate), force=True), lambda _message: None)
                 walls = sorted(step.wall_ns or 0 for step in made.steps if step.rank == 0)

@@ -16,7 +16,8 @@ from typing import Any
 
 from tracereplay import __version__
 from tracereplay.collectors.calibration_order import CalibrationOrder, Phase, write_order
-from tracereplay.collectors.host import read_host, share_cores, sockets, usable_cores
+from tracereplay.collectors.hook.machine import usable_cores
+from tracereplay.collectors.host import read_host, share_cores, sockets
 from tracereplay.collectors.measurement import SCHEMA
 from tracereplay.collectors.processes import follow, running, torch_version
 from tracereplay.collectors.protocol import Message
@@ -79,6 +80,10 @@ def calibrate(request: CalibrationRequest, on_message: Callable[[Message], None]
     return words
 
 
+# Facts of a host that the measurement file has under its device, or not at all.
+_NOT_MEASURED = {"nics", "accelerators", "driver"}
+
+
 def _described(request: CalibrationRequest, installed: str, load: float) -> Json:
     """What the file says of the run itself: no path and no environment is in it. ``load``: of the machine before the run."""
     host = read_host(request.host_name or socket.gethostname())
@@ -87,7 +92,7 @@ def _described(request: CalibrationRequest, installed: str, load: float) -> Json
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": request.command(),
         "versions": {"python": platform.python_version(), "torch": installed, "tracereplay": __version__},
-        "host": host.model_dump() | {"sockets": sockets(), "load": load},
+        "host": host.model_dump(exclude=_NOT_MEASURED) | {"sockets": sockets(), "load": load},
     }
 
 

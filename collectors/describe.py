@@ -4,7 +4,8 @@ import platform
 from datetime import UTC, datetime
 
 from tracereplay import __version__
-from tracereplay.collectors.host import read_clock, read_host
+from tracereplay.collectors.hook.machine import read_clock
+from tracereplay.collectors.host import read_host
 from tracereplay.collectors.job import DlrmJob
 from tracereplay.collectors.link import Link
 from tracereplay.collectors.namespaces import CONGESTION_CONTROL

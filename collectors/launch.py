@@ -1,7 +1,6 @@
 """Record a DLRM run with one process for each rank: in, a CollectRequest; out, a folder of traces and its manifest."""
 
 import os
-import re
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracereplay.collectors.describe import describe
+from tracereplay.collectors.folder import taken
 from tracereplay.collectors.host import share_cores
 from tracereplay.collectors.job import DlrmJob
 from tracereplay.collectors.lab_platform import FILE_NAME as PLATFORM
@@ -24,8 +24,6 @@ from tracereplay.manifest import FILE_NAME, Manifest, write_manifest
 from tracereplay.signals import terminate_as_exit
 
 _WORKER = "tracereplay.collectors.worker"
-_OWN_TRACE = re.compile(r"rank\d+\.json\.gz")
-_ANY_TRACE = re.compile(r".*\.json(\.gz|\.zst|\.zip)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +58,11 @@ def collect_dlrm(request: CollectRequest, on_message: Callable[[Message], None])
             died. Traces of ranks that had finished stay; no process of the run does.
     """
     installed = torch_version("recording a DLRM")
-    _prepare(request.folder, force=request.force)
     job = request.job
     host = request.host_name or socket.gethostname()
     with (
         terminate_as_exit(),
+        taken(request.folder, force=request.force),
         tempfile.TemporaryDirectory(prefix="tracereplay-") as scratch,
         tempfile.TemporaryDirectory(prefix=".partial-", dir=request.folder) as partial,
         _stations(request) as stations,
@@ -116,19 +114,3 @@ def _stations(request: CollectRequest) -> Iterator[tuple[Station, ...]]:
         return
     with joined_hosts(request.job.ranks, request.link) as hosts:
         yield tuple(Station(host.enter, {"GLOO_SOCKET_IFNAME": INTERFACE}) for host in hosts)
-
-
-def _prepare(folder: Path, *, force: bool) -> None:
-    """Make ``folder`` ready; with ``force`` an earlier recording in it goes, so that no rank of it is left over."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        names = sorted(path.name for path in folder.iterdir() if _ANY_TRACE.fullmatch(path.name))
-        if names and not force:
-            raise CollectError(
-                f"the folder already holds {names[0]}", where=str(folder), hint="choose another --out or pass --force"
-            )
-        for name in names:
-            if name == FILE_NAME or _OWN_TRACE.fullmatch(name):
-                (folder / name).unlink()
-    except OSError as error:
-        raise CollectError(f"cannot write there ({error.strerror})", where=str(folder), hint="choose another --out") from error

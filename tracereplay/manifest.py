@@ -22,28 +22,84 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class OverheadRecord(_Record):
+    """What tracing cost a rank: the medians of the traced steps and of those before them, and how much longer they are now.
+
+    ``plain_ns`` and ``share`` (0.05 is 5 %) are null where no step before the window could be timed; ``write_ns`` is the
+    time that the job stood still while its trace was written.
+    """
+
+    plain_ns: int | None
+    plain_steps: int
+    traced_ns: int
+    traced_steps: int
+    share: float | None
+    write_ns: int
+
+
+class MissingRank(_Record):
+    """A rank of the world without a trace in this recording, and why as far as it is known."""
+
+    rank: int
+    why: str
+
+
 class RankRecord(_Record):
-    """One rank of the recording: which file holds it, on which host it ran, the numbers of the steps in it."""
+    """One rank of the recording: which file holds it, on which host it ran, the numbers of the steps in it; the
+    accelerator that it computed on, and what tracing cost it, where that was measured.
+    """
 
     rank: int
     trace: str
     host: str
     pid: int
     steps: tuple[int, ...]
+    device: str | None = None
+    overhead: OverheadRecord | None = None
+
+
+class NicRecord(_Record):
+    """A network interface that is up, or a port of an RDMA adapter: bits a second one way, bytes of the largest packet."""
+
+    name: str
+    kind: str
+    bits_per_s: int | None
+    mtu: int | None
+
+
+class AcceleratorRecord(_Record):
+    """An accelerator as a process of the job saw it: bytes, its PCIe link to the host, the peers that it reaches directly."""
+
+    index: int
+    name: str
+    memory_bytes: int
+    capability: str
+    compute_units: int
+    host_link_speed: str | None
+    host_link_width: int | None
+    peers: tuple[int, ...]
 
 
 class HostRecord(_Record):
-    """The machine: what the operating system says of it. Unknown fields are null, never guessed."""
+    """The machine: what the operating system says of it. Unknown fields are null, never guessed; empty where nobody looked."""
 
     name: str
     cpu_model: str | None
     cpu_count: int
     memory_bytes: int
     kernel: str
+    nics: tuple[NicRecord, ...] = ()
+    accelerators: tuple[AcceleratorRecord, ...] = ()
+    driver: str | None = None
 
 
 class Manifest(_Record):
-    """A recording: who ran, on what, with which software, and how it was traced."""
+    """A recording: who ran, on what, with which software, and how it was traced.
+
+    ``missing_ranks``: those of the world without a trace. ``command`` and ``environment`` hold no secrets, and of the
+    environment only what a run's speed depends on. ``platform`` is what ``--from`` takes: a name of the hardware catalogue,
+    or a file.
+    """
 
     schema_: Literal["tracereplay/manifest/1"] = SCHEMA
     created: str
@@ -55,6 +111,11 @@ class Manifest(_Record):
     versions: dict[str, str]
     workload: dict[str, WorkloadValue]
     tracer: dict[str, int | str | bool]
+    missing_ranks: tuple[MissingRank, ...] = ()
+    command: tuple[str, ...] | None = None
+    environment: dict[str, str] = {}
+    git_commit: str | None = None
+    platform: str | None = None
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True)
 

@@ -32,7 +32,7 @@ EACH_MODULE_ALONE = """
 import importlib, pkgutil, sys
 import tracereplay
 
-optional = ("torch", "hta")
+optional = ("torch", "hta", "lightning", "transformers")
 names = [module.name for module in pkgutil.walk_packages(tracereplay.__path__, "tracereplay.")]
 for name in names:
     if name == "tracereplay.__main__":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracereplay.cli import collect_lab
+from tracereplay.cli import collect_lab, collect_run
 from tracereplay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ def collect() -> None:
 
 
 app.command()(collect_lab.lab)
+app.command(context_settings={"allow_interspersed_args": False})(collect_run.run)
+app.command()(collect_run.trigger)
 
 
 @app.command()

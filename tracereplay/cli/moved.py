@@ -15,6 +15,7 @@ from tracereplay.replay.site import Journey, Site, journey, source_of
 from tracereplay.replay.steps import step_times, summarise
 from tracereplay.replay.whatif import Change, hardware_change, setting_change
 from tracereplay.report.moved import MovedPage
+from tracereplay.trace.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ def _differ(graph: DependencyGraph, one: Move, other: Move) -> bool:
     timing = replace(recorded, dur_ns=np.rint(recorded.dur_ns * one.factor).astype(np.int64))
     sides = [move.sharing.applied(graph, timing).dur_ns for move in (one, other) if move.sharing is not None]
     return bool((sides[0] != sides[1]).any())
+
+
+def recorded_on(job: Job, from_: str | None) -> str | None:
+    """The platform that the job ran on: as ``--from`` says, else as the recording's manifest does; None where neither does."""
+    return from_ if from_ is not None or job.manifest is None else job.manifest.platform
 
 
 def _matters(mover: Mover, hardware: str | None, rest: list[Setting], together: Move) -> bool:

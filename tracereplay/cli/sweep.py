@@ -58,6 +58,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     from tracereplay.analyzers import sweep as sweeps  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.files import files_read, refuse_overwriting, write_file  # noqa: PLC0415
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
+    from tracereplay.cli.moved import recorded_on  # noqa: PLC0415
     from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
     from tracereplay.hardware.ranges import is_swept, parse_axis  # noqa: PLC0415
     from tracereplay.replay.move import Mover  # noqa: PLC0415
@@ -86,7 +87,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     job, graph = load_graph(wanted)
     setup = sweeps.Setup(changes, fixed)
     if hardware is not None or from_ is not None:
-        source = source_of(graph, from_, fixed, is_target=hardware is None)
+        source = source_of(graph, recorded_on(job, from_), fixed, is_target=hardware is None)
         fixed = tuple(setting for setting in fixed if not setting.of_source)
         setup = sweeps.Setup(changes, fixed, Mover.of(graph, source), goal_of(source, hardware))
     found = sweeps.sweep(graph, axes, setup)

@@ -82,14 +82,14 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
         raise UsageError(f"--ideal {ideal!r}: no such ideal", hint=f"ideals are {', '.join(_IDEALS)}")
     from tracereplay.analyzers.prediction import OtherHardware, notes, predict_in_full  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
-    from tracereplay.cli.moved import hardware_question, moved_page  # noqa: PLC0415
+    from tracereplay.cli.moved import hardware_question, moved_page, recorded_on  # noqa: PLC0415
     from tracereplay.replay.whatif import parse_scale  # noqa: PLC0415
     from tracereplay.report import jsonout, text  # noqa: PLC0415
 
     changes = [parse_scale(one) for one in scale or []]
     wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
     job, graph = load_graph(wanted)
-    question = hardware_question(graph, hardware, from_, set_ or [])
+    question = hardware_question(graph, hardware, recorded_on(job, from_) if hardware is not None else from_, set_ or [])
     other = None if question.move is None else OtherHardware(question.move, question.unmoved)
     full = predict_in_full(graph, [*changes, *question.changes], stragglers=ideal is None, hardware=other)
     prediction = full.prediction

@@ -53,8 +53,8 @@ def outcome(
     graph: DependencyGraph, scenario: Scenario, move: Move | None = None, samples: int = SAMPLES, *, share_anew: bool = False
 ) -> Outcome:
     """The steps of a scenario; with a ``move`` its known errors, drawn ``samples`` times and replayed, widen the interval.
-    ``share_anew``: transfers share links in each sample as they overlap there, in graphs of up to ``SHARED_ANEW`` tasks; else as
-    in the answer, which is an event loop a sample less.
+    ``share_anew``: transfers share links in each sample as they overlap there, in graphs of up to ``SHARED_ANEW`` tasks; else
+    as in the answer, which is an event loop a sample less.
     """
     share_anew = share_anew and len(graph) <= SHARED_ANEW
     asked, sharing = scenario.timing, None if move is None else move.sharing

@@ -120,7 +120,21 @@ def test_the_examples_of_the_graph_page_run(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     "verb",
-    ["info", "replay", "whatif", "sweep", "attribute", "why", "graph", "convert", "collect dlrm", "synth dlrm", *HARDWARE],
+    [
+        "info",
+        "replay",
+        "whatif",
+        "sweep",
+        "attribute",
+        "why",
+        "graph",
+        "convert",
+        "collect dlrm",
+        "collect run",
+        "collect trigger",
+        "synth dlrm",
+        *HARDWARE,
+    ],
 )
 def test_every_option_of_a_verb_is_documented(verb: str) -> None:
     documented = set(re.findall(r"`(--[a-z-]+)", CLI))
