@@ -48,3 +48,12 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path, capsys: pytest.Captu
     assert (code, text) == (3, "")
     assert "8,000,000,000 bytes are missing" in errors
     assert errors.count("\n") == 1
+
+
+def test_without_a_platform_nothing_is_said_of_what_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = str(looking_up(weights_of(4_000_000_000, 0)).write(tmp_path))
+
+    code, _, errors = asked(capsys, trace, "--set", "accelerator.hbm.capacity=0.1x")
+
+    assert code == 0
+    assert "whether tables fit or move is not looked at where nobody says what the job ran on; name it with --from" in errors

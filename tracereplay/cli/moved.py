@@ -17,16 +17,22 @@ from tracereplay.replay.whatif import Change, hardware_change, setting_change
 from tracereplay.report.moved import MovedPage
 from tracereplay.trace.job import Job
 
+_CAPACITY = "accelerator.hbm.capacity"
+_UNKNOWN = "is not looked at where nobody says what the job ran on; name it with --from"
+
 
 @dataclass(frozen=True, slots=True)
 class HardwareQuestion:
-    """The changes that the words make, and the words; where a platform is known the journey and the move behind them."""
+    """The changes that the words make, and the words; where a platform is known the journey and the move behind them.
+    ``notes``: what could not be looked at.
+    """
 
     changes: list[Change]
     words: list[str]
     unmoved: tuple[str, ...] = ()
     way: Journey | None = None
     move: Move | None = None
+    notes: tuple[str, ...] = ()
 
 
 def hardware_question(
@@ -40,7 +46,8 @@ def hardware_question(
     """
     chosen = [setting for text in settings for setting in parse_setting(text)]
     if hardware is None and source_name is None:
-        return HardwareQuestion([setting_change(setting) for setting in chosen], list(settings))
+        notes = tuple(f"{one.text}: whether tables fit or move {_UNKNOWN}" for one in chosen if one.name == _CAPACITY)
+        return HardwareQuestion([setting_change(setting) for setting in chosen], list(settings), notes=notes)
     source = source_of(graph, source_name, chosen, is_target=hardware is None)
     facts, chosen = [one for one in chosen if one.of_source], [one for one in chosen if not one.of_source]
     way = journey(source, hardware, chosen)

@@ -93,7 +93,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     other = None if question.move is None else OtherHardware(question.move, question.unmoved)
     full = predict_in_full(graph, [*changes, *question.changes], stragglers=ideal is None, hardware=other)
     prediction = full.prediction
-    warnings = [*graph.warnings, *notes(prediction)]
+    warnings = [*graph.warnings, *notes(prediction), *question.notes]
     if trace_out is not None and prediction.predicted_ns is None:
         raise UsageError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
     if trace_out is not None:

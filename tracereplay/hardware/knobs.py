@@ -78,6 +78,8 @@ def parse_setting(text: str) -> list[Setting]:
     Raises:
         UsageError: an unknown knob, no value, a ratio that is not positive, or any ratio of what the job ran on.
     """
+    if text.startswith(SOURCE * 2):
+        raise UsageError(f"--set {text!r} says {SOURCE} twice", hint=f"write {text.removeprefix(SOURCE)}")
     if text.startswith(SOURCE):
         facts = parse_setting(text.removeprefix(SOURCE))
         if any(fact.ratio is not None or fact.name == HOST_SPEED for fact in facts):

@@ -152,7 +152,7 @@ def _name(reference: str) -> str:
         if wanted in tomllib.loads((_shelf() / f"{name}.toml").read_text(encoding="utf-8")).get("aliases", ()):
             return name
     near = difflib.get_close_matches(wanted, names, n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else "`tracereplay hardware list` lists the names"
+    hint = f"did you mean {', '.join(near)}?" if near else "`tracereplay hardware list` lists the names."
     raise UsageError(f"no hardware {reference!r} in the catalogue", hint=f"{hint} A file's name ends in .toml or has a /")
 
 

@@ -76,3 +76,8 @@ def test_a_fact_about_what_the_job_ran_on_is_a_setting_of_that() -> None:
     assert (fact.name, fact.value, fact.of_source) == ("host.link.bandwidth", "16GB/s", True)
     assert fact.text == "from.host.link.bandwidth=16GB/s"
     assert [one.of_source for one in parse_setting("host.link.bandwidth=16GB/s")] == [False]
+
+
+def test_from_is_said_once() -> None:
+    with pytest.raises(UsageError, match=r"says from\. twice; write from\.host\.link\.bandwidth=16GB/s"):
+        parse_setting("from.from.host.link.bandwidth=16GB/s")
