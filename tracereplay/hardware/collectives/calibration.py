@@ -6,6 +6,7 @@ is then NCCL's choice of algorithms and protocols under these numbers, no furthe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import exp, log
 from typing import Final, NamedTuple
@@ -230,11 +231,28 @@ class _Sent(NamedTuple):
         """Its time on a fabric."""
         if self.splits is not None:
             return uneven_all_to_all_time(fabric, self.splits, self.ranks)
-        return collective_time(fabric, self.kind, self.size, self.ranks)
+        return _even_time(fabric, self.kind, self.size, self._members)
 
     def cases(self, fabric: Fabric) -> npt.NDArray[np.float64]:
         """Its likely, fast and slow time there."""
-        return times_by_case(fabric, *self)
+        if self.splits is not None:
+            return times_by_case(fabric, *self)
+        return _even_cases(fabric, self.kind, self.size, self._members)
+
+    @property
+    def _members(self) -> int | tuple[int, ...]:
+        return self.ranks if isinstance(self.ranks, int) else tuple(self.ranks)
+
+
+# Of many moves from one place the times there are the same, as are those of a collective that a job runs again and again.
+@lru_cache(maxsize=4096)
+def _even_time(fabric: Fabric, kind: Kind, size: float, ranks: int | tuple[int, ...]) -> CollectiveTime:
+    return collective_time(fabric, kind, size, ranks)
+
+
+@lru_cache(maxsize=4096)
+def _even_cases(fabric: Fabric, kind: Kind, size: float, ranks: int | tuple[int, ...]) -> npt.NDArray[np.float64]:
+    return times_by_case(fabric, kind, size, ranks)
 
 
 def _known_error(source: Fabric, target: Fabric, before: CollectiveTime, after: CollectiveTime) -> float:
@@ -279,6 +297,7 @@ def _levels(fabric: Fabric, time: CollectiveTime) -> frozenset[str]:
     return levels_of(fabric, [link.name for link in time.links] or fabric.links)
 
 
+@lru_cache(maxsize=64)
 def _shared_figures(source: Fabric, target: Fabric) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
     """The figures, each a level and ``share`` or ``latency``, whose range is the same in both, and the others: one assumption
     made twice moves both sides together.

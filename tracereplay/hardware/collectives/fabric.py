@@ -42,7 +42,8 @@ class Fabric:
     """A topology with its library. ``name``: how messages call it; ``figures``: per level of links, whole peaks where it has
     none; ``assumed``: keys that are assumed or not measured; ``stand_ins``: words on constants of one library that stand in for
     another's; ``relay``: accelerators may pass on what others send;
-    ``unknown``: keys without a value; ``paths``: those found so far, by endpoints and rail.
+    ``unknown``: keys without a value; ``paths``: those found so far, by endpoints and rail; ``routes``: what they add up, by
+    what the links say. Fabrics that are wired alike share both.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Fabric:
     relay: bool = True
     unknown: frozenset[str] = frozenset()
     paths: dict[tuple[int, int, int | None], list[list[str]]] = field(default_factory=dict, repr=False)
+    routes: dict[tuple[object, ...], dict[tuple[int, int, int | None], Route]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def endpoints(self) -> tuple[str, ...]:
@@ -83,6 +85,11 @@ class Fabric:
     def links(self) -> tuple[str, ...]:
         """Names of the one-way links, by number."""
         return tuple(f"{a}>{b}" for one in self._wires for a, b in (one, one[::-1]))
+
+    @cached_property
+    def level_of(self) -> dict[str, str]:
+        """The level of each one-way link, by its name."""
+        return {f"{a}>{b}": self.graph.edges[one]["level"] for one in self._wires for a, b in (one, one[::-1])}
 
     @cached_property
     def rates(self) -> Floats:
@@ -148,7 +155,7 @@ class Fabric:
 
     @cached_property
     def _routes(self) -> dict[tuple[int, int, int | None], Route]:
-        return {}
+        return self.routes.setdefault(tuple((way.wire_ns, way.is_known) for way in self._way.values()), {})
 
     def route(self, source: int, target: int, rail: int | None = None) -> Route:
         """The route between two endpoints; ``rail``: over this interface of both nodes.
@@ -325,7 +332,7 @@ class Fabric:
 
 def levels_of(fabric: Fabric, names: Iterable[str]) -> frozenset[str]:
     """The levels of one-way links, by their names."""
-    return frozenset(fabric.graph.edges[tuple(name.split(">"))]["level"] for name in names)
+    return frozenset(fabric.level_of[name] for name in names)
 
 
 @lru_cache(maxsize=1024)

@@ -48,7 +48,7 @@ def fabric_of(  # noqa: PLR0913 - each says something of its own
     library, stand_ins = _library(platform), _stand_ins(platform)
     made = Fabric(platform.description.name, graph, library, figures, assumed, stand_ins, relay, unknown)
     like = next((other for other in alike if made.is_wired_like(other)), None)
-    return made if like is None else replace(made, paths=like.paths)
+    return made if like is None else replace(made, paths=like.paths, routes=like.routes)
 
 
 def _technology(platform: Platform) -> str:
