@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracereplay.graph.model import DependencyGraph
-from tracereplay.hardware.collectives.model import CollectiveTime
+from tracereplay.hardware.collectives.times import CollectiveTime
 from tracereplay.hardware.memory.placement import Placement
 from tracereplay.hardware.memory.rates import MemoryRate
 from tracereplay.hardware.operators.work import CLASSES

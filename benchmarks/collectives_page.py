@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tracereplay.hardware.collectives.calibration import CARRIED_WITHIN
-from tracereplay.hardware.collectives.model import CALIBRATED_WITHIN, MODEL_WITHIN, Calibration, CollectiveTime
+from tracereplay.hardware.collectives.model import CALIBRATED_WITHIN, MODEL_WITHIN
 from tracereplay.hardware.collectives.schedules import Kind
+from tracereplay.hardware.collectives.times import Calibration, CollectiveTime
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,13 +15,13 @@ from typing import Final
 
 from benchmarks.fabric_lab_page import page
 from benchmarks.fabric_lab_pairs import Pair, Point, pairs_of, read_point
-from tracereplay.collectors.job import DlrmConfig, DlrmJob
+from tracereplay.cli.collect_lab import config_of
+from tracereplay.collectors.job import DlrmJob
 from tracereplay.collectors.launch import CollectRequest, collect_dlrm
 from tracereplay.collectors.link import parse_link
 from tracereplay.errors import TracereplayError
 from tracereplay.manifest import FILE_NAME as MANIFEST
 from tracereplay.manifest import Manifest, read_manifest
-from tracereplay.synth.presets import architecture_of, preset_named
 
 ROUNDS: Final = 5
 RANKS: Final = 2
@@ -47,16 +47,7 @@ COURSES: Final = (
 
 def job_of(course: Course) -> DlrmJob:
     """The recording of a course."""
-    model = architecture_of(preset_named(course.preset))
-    config = DlrmConfig(
-        bottom=model.bottom,
-        top=model.top,
-        dim=model.dim,
-        table_rows=tuple(table.rows for table in model.tables),
-        poolings=tuple(table.pooling for table in model.tables),
-        interaction="cat" if model.interaction == "cat" else "dot",
-    )
-    return DlrmJob(config, RANKS, course.batch, course.warmup, course.steps, seed=1)
+    return DlrmJob(config_of(course.preset), RANKS, course.batch, course.warmup, course.steps, seed=1)
 
 
 def record(folder: Path, courses: Sequence[Course], rounds: Sequence[int], tell: Callable[[str], None]) -> None:

@@ -12,8 +12,9 @@ from hypothesis.extra import numpy as arrays
 from tests.fakes.fabrics import fabric, full, nodes_of_two, ring, switched
 from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.library import Library
-from tracereplay.hardware.collectives.model import Calibration, collective_time, link_loads, uneven_all_to_all_time
+from tracereplay.hardware.collectives.model import collective_time, uneven_all_to_all_time
 from tracereplay.hardware.collectives.schedules import KINDS, Kind
+from tracereplay.hardware.collectives.times import Calibration, link_loads
 
 LAW = settings(max_examples=120, deadline=None)
 LIBRARIES = st.sampled_from(

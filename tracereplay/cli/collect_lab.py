@@ -1,14 +1,37 @@
 """``tracereplay collect lab``: a preset on hosts of a laboratory, joined by a link that is really as fast as asked."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tracereplay.errors import UsageError
 
+if TYPE_CHECKING:
+    from tracereplay.collectors.job import DlrmConfig
+
 # Per preset the samples a rank and step: those of its source's scripts, or as many as two cores train in a second.
 _BATCHES = {"kaggle": 128, "bench": 64, "mlperf-small": 256, "rm1": 64, "rm2": 64, "rm3": 64}
+
+
+def config_of(preset: str) -> "DlrmConfig":
+    """The model that a preset of ``synth`` names, as a collector trains it.
+
+    Raises:
+        UsageError: there is no such preset.
+    """
+    from tracereplay.collectors.job import DlrmConfig  # noqa: PLC0415 - only a recording needs these
+    from tracereplay.synth.presets import architecture_of, preset_named  # noqa: PLC0415
+
+    model = architecture_of(preset_named(preset))
+    return DlrmConfig(
+        bottom=model.bottom,
+        top=model.top,
+        dim=model.dim,
+        table_rows=tuple(table.rows for table in model.tables),
+        poolings=tuple(table.pooling for table in model.tables),
+        interaction="cat" if model.interaction == "cat" else "dot",
+    )
 
 
 def lab(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its parameters
@@ -28,22 +51,13 @@ def lab(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its pa
     """Train a DLRM over a shaped link between hosts in network namespaces (Linux, root), and record every rank."""
     from tracereplay.cli import recording as view  # noqa: PLC0415 - only a recording needs these
     from tracereplay.cli.load import write  # noqa: PLC0415
-    from tracereplay.collectors.job import DlrmConfig, DlrmJob  # noqa: PLC0415
+    from tracereplay.collectors.job import DlrmJob  # noqa: PLC0415
     from tracereplay.collectors.launch import CollectRequest, collect_dlrm  # noqa: PLC0415
     from tracereplay.collectors.link import parse_link  # noqa: PLC0415
-    from tracereplay.synth.presets import architecture_of, preset_named  # noqa: PLC0415
 
     if preset not in _BATCHES:
         raise UsageError(f"--preset {preset!r} is none that a machine trains", hint=f"there is {', '.join(_BATCHES)}")
-    model = architecture_of(preset_named(preset))
-    config = DlrmConfig(
-        bottom=model.bottom,
-        top=model.top,
-        dim=model.dim,
-        table_rows=tuple(table.rows for table in model.tables),
-        poolings=tuple(table.pooling for table in model.tables),
-        interaction="cat" if model.interaction == "cat" else "dot",
-    )
+    config = config_of(preset)
     job = DlrmJob(config, ranks, batch or _BATCHES[preset], warmup, steps, seed)
     request = CollectRequest(job, out, host_name, force, parse_link(link, delay))
     with view.progress(job) as on_message:

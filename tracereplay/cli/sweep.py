@@ -1,7 +1,7 @@
 """``tracereplay sweep``: re-time the job over the values of one or two knobs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,9 @@ from tracereplay.cli.options import (
 )
 from tracereplay.cli.whatif import From, Hardware, Scales
 from tracereplay.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracereplay.hardware.ranges import Axis
 
 Swept = Annotated[
     list[str] | None,
@@ -60,7 +63,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
     from tracereplay.cli.moved import recorded_on  # noqa: PLC0415
     from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
-    from tracereplay.hardware.ranges import is_swept, parse_axis  # noqa: PLC0415
+    from tracereplay.hardware.ranges import is_swept  # noqa: PLC0415
     from tracereplay.replay.move import Mover  # noqa: PLC0415
     from tracereplay.replay.site import goal_of, source_of  # noqa: PLC0415
     from tracereplay.replay.whatif import parse_scale  # noqa: PLC0415
@@ -68,17 +71,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     from tracereplay.report.sweep import sweep_text  # noqa: PLC0415
     from tracereplay.report.sweep_svg import sweep_svg  # noqa: PLC0415
 
-    axes = [parse_axis(text) for text in set_ or [] if is_swept(text)]
-    if len({axis.knob for axis in axes}) < len(axes):
-        raise UsageError(f"{axes[0].knob} is swept twice", hint="give all of its values in one --set")
-    points = 1
-    for axis in axes:
-        points *= len(axis)
-    if not 1 <= len(axes) <= _MOST_AXES or points > _MOST_POINTS:
-        raise UsageError(
-            f"{len(axes)} knobs with several values, {points:,} points",
-            hint=f"sweep one or two knobs, such as --set host.speed=1x,2x,4x, and at most {_MOST_POINTS:,} points",
-        )
+    axes = _axes(set_ or [])
     fixed = tuple(setting for text in set_ or [] if not is_swept(text) for setting in parse_setting(text))
     changes = tuple(parse_scale(one) for one in scale or [])
     wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
@@ -101,3 +94,21 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     else:
         write(sweep_text(found, axes, asked), output)
         note(warnings)
+
+
+def _axes(settings: list[str]) -> "list[Axis]":
+    """The knobs that are swept, one or two."""
+    from tracereplay.hardware.ranges import is_swept, parse_axis  # noqa: PLC0415 - as in sweep
+
+    axes = [parse_axis(text) for text in settings if is_swept(text)]
+    if len({axis.knob for axis in axes}) < len(axes):
+        raise UsageError(f"{axes[0].knob} is swept twice", hint="give all of its values in one --set")
+    points = 1
+    for axis in axes:
+        points *= len(axis)
+    if not 1 <= len(axes) <= _MOST_AXES or points > _MOST_POINTS:
+        raise UsageError(
+            f"{len(axes)} knobs with several values, {points:,} points",
+            hint=f"sweep one or two knobs, such as --set host.speed=1x,2x,4x, and at most {_MOST_POINTS:,} points",
+        )
+    return axes

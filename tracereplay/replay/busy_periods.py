@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.calibration import Correction, correction_of
-from tracereplay.hardware.collectives.model import link_loads
+from tracereplay.hardware.collectives.times import link_loads
 from tracereplay.replay.columns import Floats, Times
 from tracereplay.replay.engine import replay
 from tracereplay.replay.transfers import Transfer

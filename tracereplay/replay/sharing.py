@@ -23,7 +23,8 @@ import numpy as np
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.fabric import LIKELY
-from tracereplay.hardware.collectives.model import NS_PER_S, CollectiveTime, link_loads
+from tracereplay.hardware.collectives.model import NS_PER_S
+from tracereplay.hardware.collectives.times import CollectiveTime, link_loads
 from tracereplay.replay.columns import Floats, Mask
 from tracereplay.replay.contention import SLIVER_NS, Links, replay_on_links, work_on_links
 from tracereplay.replay.engine import Timing, recorded_timing, replay

@@ -12,8 +12,9 @@ import numpy as np
 from tracereplay.graph.model import Collective, DependencyGraph
 from tracereplay.hardware.collectives.calibration import carry_over_collective
 from tracereplay.hardware.collectives.fabric import Fabric
-from tracereplay.hardware.collectives.model import CollectiveTime, collective_time, uneven_all_to_all_time
+from tracereplay.hardware.collectives.model import collective_time, uneven_all_to_all_time
 from tracereplay.hardware.collectives.schedules import KINDS, Kind
+from tracereplay.hardware.collectives.times import CollectiveTime
 from tracereplay.hardware.schema import PlatformFile
 from tracereplay.replay.columns import SCALE_OUT, SCALE_UP, Times
 from tracereplay.replay.places import Places

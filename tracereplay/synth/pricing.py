@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from tracereplay.errors import UsageError
 from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.library import Algorithm
-from tracereplay.hardware.collectives.model import CollectiveTime, collective_time, link_loads, uneven_all_to_all_time
+from tracereplay.hardware.collectives.model import collective_time, uneven_all_to_all_time
 from tracereplay.hardware.collectives.of_platform import fabric_of
+from tracereplay.hardware.collectives.times import CollectiveTime, link_loads
 from tracereplay.hardware.ends import HIGH, LOW, accelerator_at_end, host_at_end
 from tracereplay.hardware.memory.rates import MemoryRate, host_rate, ssd_rate
 from tracereplay.hardware.operators.carry import analytic_times

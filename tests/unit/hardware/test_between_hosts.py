@@ -10,8 +10,9 @@ from tracereplay.collectors.link import parse_link
 from tracereplay.hardware.collectives.calibration import carry_over_collective, correction_of
 from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.library import STACK_BYTES_PER_S, STACK_STEP_NS
-from tracereplay.hardware.collectives.model import CollectiveTime, collective_time, link_loads
+from tracereplay.hardware.collectives.model import collective_time
 from tracereplay.hardware.collectives.of_platform import fabric_of
+from tracereplay.hardware.collectives.times import CollectiveTime, link_loads
 from tracereplay.hardware.load import load_platform
 from tracereplay.manifest import HostRecord
 

@@ -8,9 +8,10 @@ from tracereplay.errors import UsageError
 from tracereplay.hardware.collectives.calibration import Measured, calibrate, carry_over_collective
 from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.library import Library
-from tracereplay.hardware.collectives.model import Calibration, collective_time, link_loads
+from tracereplay.hardware.collectives.model import collective_time
 from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.collectives.schedules import Kind
+from tracereplay.hardware.collectives.times import Calibration, link_loads
 from tracereplay.hardware.knobs import parse_setting
 from tracereplay.hardware.load import load_platform
 from tracereplay.hardware.settings import adjusted

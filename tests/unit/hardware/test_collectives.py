@@ -11,9 +11,10 @@ from tests.fakes.fabrics import fabric, full, nodes_of_two, ring, switched
 from tracereplay.errors import HardwareError, UsageError
 from tracereplay.hardware.collectives.fabric import Fabric
 from tracereplay.hardware.collectives.library import TREE_AT_SIZE, Algorithm, Library, tree_at_size
-from tracereplay.hardware.collectives.model import collective_time, link_loads, uneven_all_to_all_time
+from tracereplay.hardware.collectives.model import collective_time, uneven_all_to_all_time
 from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.collectives.schedules import Kind
+from tracereplay.hardware.collectives.times import link_loads
 from tracereplay.hardware.knobs import parse_setting
 from tracereplay.hardware.load import load_accelerator, load_platform
 from tracereplay.hardware.settings import adjusted

@@ -5,7 +5,7 @@ import pytest
 
 from tests.fakes.graphs import Task, graph_by_hand
 from tracereplay.graph.kinds import NodeKind
-from tracereplay.hardware.collectives.model import CollectiveTime
+from tracereplay.hardware.collectives.times import CollectiveTime
 from tracereplay.replay.busy_periods import carry_over_together
 from tracereplay.replay.columns import Times
 from tracereplay.replay.transfers import Transfer, Wire

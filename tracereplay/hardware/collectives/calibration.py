@@ -18,9 +18,6 @@ from tracereplay.errors import UsageError
 from tracereplay.hardware.collectives.fabric import FAST, LIKELY, SLOW, Fabric, apart, levels_of, narrowed
 from tracereplay.hardware.collectives.model import (
     MODEL_WITHIN,
-    Calibration,
-    CollectiveTime,
-    Offered,
     Ranks,
     collective_time,
     offered,
@@ -28,6 +25,7 @@ from tracereplay.hardware.collectives.model import (
     uneven_all_to_all_time,
 )
 from tracereplay.hardware.collectives.schedules import Kind
+from tracereplay.hardware.collectives.times import Calibration, CollectiveTime, Offered
 
 # Measured over carried time, 5th percentile over NCCL's sizes from 64 KiB on, from A100 to H100 (`python -m
 # benchmarks.collectives`); its inverse for the other way, since nobody says which way a latency moves that the catalogue does

@@ -11,7 +11,7 @@ An all-to-all and a send are always grouped sends and receives. A calibration sc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from tracereplay.hardware.collectives.library import (
     tree_at_size,
 )
 from tracereplay.hardware.collectives.schedules import KINDS, Group, Kind, Schedule
+from tracereplay.hardware.collectives.times import Calibration, CollectiveTime, LinkUse, Offered
 
 NS_PER_S: Final = 1e9
 # Measured over predicted time, 5th and 95th percentile over the sizes from 64 KiB on of NCCL on A100 and H100, with and without
@@ -45,7 +46,6 @@ _STACK_WORDS: Final = (
     f"{STACK_BYTES_PER_S[FAST] / 1e9:g}) and {STACK_STEP_NS[LIKELY] / 1e3:g} µs a step, measured with gloo elsewhere"
 )
 
-Basis = Literal["model", "calibrated"]
 Ranks = int | Sequence[int]
 
 _SCHEDULES: Mapping[str, Callable[..., Schedule]] = {
@@ -72,61 +72,6 @@ _ALSO: Mapping[Kind, tuple[Algorithm, ...]] = {
     "all_to_all": ("hierarchical",),
     "send_recv": (),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """What measurements say beside the model: latencies times ``latency``, time of bytes times ``bytes_time``."""
-
-    latency: float = 1.0
-    bytes_time: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class LinkUse:
-    """A one-way link, the bytes that pass it, and the share of the collective's time that it needs for them."""
-
-    name: str
-    bytes: float
-    busy: float
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveTime:
-    """A collective's time in ns with the ends of its interval; ``latency_ns``: the part that does not depend on bytes;
-    ``bottleneck``: the link that its bytes wait for, None where none is sent; ``links``: those with bytes, busiest first;
-    ``assumed``: keys of the platform's file that are assumed or unmeasured, of the levels of its links; ``stand_ins``: words on
-    the constants of one library that stand in for another's; ``stack_ns``: what the network stacks of hosts take for the bytes,
-    whatever the link, and ``stacks`` those, each like a link.
-    """
-
-    time_ns: int
-    low_ns: int
-    high_ns: int
-    latency_ns: int
-    algorithm: Algorithm
-    protocol: Protocol
-    bottleneck: str | None
-    basis: Basis
-    links: tuple[LinkUse, ...]
-    assumed: tuple[str, ...]
-    stand_ins: tuple[str, ...] = ()
-    stack_ns: int = 0
-    stacks: tuple[LinkUse, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """What NCCL has to choose from for one size: uncalibrated ns of latency, and of the bytes."""
-
-    algorithm: Algorithm
-    protocol: Protocol
-    latency_ns: float
-    bytes_ns: float
-
-    def ns(self, calibration: Calibration) -> float:
-        """The time under a calibration."""
-        return self.latency_ns * calibration.latency + self.bytes_ns * calibration.bytes_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,13 +198,6 @@ def times_by_case(fabric: Fabric, kind: Kind, size: float, ranks: Ranks, splits:
         offers, size = _for_splits(fabric, splits, ranks, None), 1.0
     cases = (LIKELY, FAST, SLOW)
     return np.array([min((offer.at(size, case).ns(Calibration()) for offer in offers), default=0.0) for case in cases])
-
-
-def link_loads(time: CollectiveTime, share: float = 0.5) -> Mapping[str, float]:
-    """The links, and network stacks of hosts, that a transfer keeps busy for at least ``share`` of its time, with that share:
-    those on which it and another transfer would slow each other down, for ``replay.contention.links_of``.
-    """
-    return {link.name: link.busy for link in (*time.links, *time.stacks) if link.busy >= share}
 
 
 def _members(fabric: Fabric, ranks: Ranks) -> tuple[int, ...]:
