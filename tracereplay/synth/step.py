@@ -21,7 +21,8 @@ from tracereplay.hardware.memory.traffic import Traffic, backward_traffic, forwa
 from tracereplay.hardware.operators.work import OperatorClass, Work
 from tracereplay.synth.architecture import Architecture, Layer
 from tracereplay.synth.operation import Exchange, LayerWork, Operation, moved, product
-from tracereplay.synth.sharding import Plan, Sharding
+from tracereplay.hardware.memory.tables import Sharding
+from tracereplay.synth.sharding import Plan
 from tracereplay.synth.software import BYTES_OF, Software
 from tracereplay.synth.volumes import volumes
 from tracereplay.trace.classify import WorkClass

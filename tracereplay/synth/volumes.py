@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from tracereplay.errors import UsageError
 from tracereplay.synth.architecture import Architecture
 from tracereplay.synth.hybrid import frequent
-from tracereplay.synth.sharding import Plan, Sharding
+from tracereplay.hardware.memory.tables import Sharding
+from tracereplay.synth.sharding import Plan
 
 
 @dataclass(frozen=True, slots=True)

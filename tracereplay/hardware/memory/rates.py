@@ -92,6 +92,20 @@ def host_rate(platform: Platform, sharers: int, remote: bool = False) -> MemoryR
     return MemoryRate(narrowest.bytes_per_s, narrowest.binds, tuple(unknown))
 
 
+def hbm_rate(platform: Platform) -> MemoryRate:
+    """The accelerator's own memory.
+
+    Raises:
+        HardwareError: there is none, or its bandwidth is unknown.
+    """
+    hbm = None if platform.accelerator is None else platform.accelerator.hbm
+    found = None if hbm is None else _reached(hbm.achievable, hbm.bandwidth)
+    if found is None:
+        key = "accelerator.hbm.bandwidth"
+        raise HardwareError(f"{key} is unknown", where=platform.description.name, hint=_hint(key))
+    return MemoryRate(found[0], f"accelerator.hbm.{found[1]}")
+
+
 def ssd_rate(platform: Platform, sharers: int) -> MemoryRate:
     """Solid state disks while ``sharers`` accelerators of the node read them, over the way to host memory.
 

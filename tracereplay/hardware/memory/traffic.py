@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from tracereplay.hardware.memory.cache import hit_rate
 from tracereplay.hardware.memory.placement import PlacedShard, Tier
+from tracereplay.hardware.memory.rates import hbm_rate, host_rate, ssd_rate
 from tracereplay.hardware.memory.tables import Optimizer, state_bytes
+from tracereplay.hardware.platform import Platform
 
 # Disks are read in blocks: a row that is shorter costs a block.
 _BLOCK_BYTES = 4096
@@ -30,6 +32,17 @@ class Traffic:
     def times(self, factor: float) -> "Traffic":
         """That many times the traffic."""
         return Traffic(round(self.local_bytes * factor), round(self.host_bytes * factor), round(self.ssd_bytes * factor))
+
+
+def seconds_of(traffic: Traffic, platform: Platform, sharers: int) -> float:
+    """How long traffic keeps its memories busy, one after the other, while ``sharers`` accelerators of a node do the same.
+
+    Raises:
+        HardwareError: the bandwidth of a memory that is used is unknown.
+    """
+    seconds = traffic.local_bytes / hbm_rate(platform).bytes_per_s if traffic.local_bytes else 0.0
+    seconds += traffic.host_bytes / host_rate(platform, sharers).bytes_per_s if traffic.host_bytes else 0.0
+    return seconds + (traffic.ssd_bytes / ssd_rate(platform, sharers).bytes_per_s if traffic.ssd_bytes else 0.0)
 
 
 def lookups_of(placed: PlacedShard, samples: int) -> int:
