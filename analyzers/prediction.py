@@ -5,7 +5,9 @@ holds what all ranks together would have given, unless the missing ones have col
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 
 import numpy as np
 
@@ -61,7 +63,8 @@ class Prediction:
 
     ``unsplit``, ``unsplit_moved`` and ``unsplit_kept`` count collective records without a split that the changes touch, to
     which ranks come at another time alone, and that stay as recorded; ``ranks_to_add`` would split the former two, ``unsure``
-    are reasons why the truth may be another.
+    are reasons why the truth may be another; ``unmoved_reasons`` why knobs of ``unmoved_knobs`` moved nothing, where it is
+    known.
     """
 
     baseline_ns: int
@@ -82,6 +85,7 @@ class Prediction:
     ranks_to_add: tuple[int, ...]
     unsure: tuple[str, ...]
     equalised: Equalised | None
+    unmoved_reasons: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +120,16 @@ def predict(
 
 
 def predict_in_full(
-    graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True, hardware: OtherHardware | None = None
+    graph: DependencyGraph,
+    changes: list[Change],
+    *,
+    stragglers: bool = True,
+    hardware: OtherHardware | None = None,
+    why: Mapping[str, str] = MappingProxyType({}),
 ) -> InFull:
-    """The same with the timing and the schedule under the changes; where the answer is an interval, those of one reading."""
+    """The same with the timing and the schedule under the changes; where the answer is an interval, those of one reading.
+    ``why``: for what reason a knob moves nothing if it does not.
+    """
     before = step_times(graph, replay(graph))
     baseline = summarise(graph, before)
     ideal = None if stragglers else without_stragglers(graph)
@@ -126,6 +137,7 @@ def predict_in_full(
     move = None if hardware is None else hardware.move
     found = outcome(graph, scenario, move, SAMPLES if hardware is None else hardware.samples)
     predicted, after, known = found.steps, found.after, found.known
+    unmoved = tuple(dict.fromkeys((*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ()))))
     prediction = Prediction(
         baseline_ns=baseline.mean_ns,
         predicted_ns=predicted.mean_ns if known else None,
@@ -136,9 +148,7 @@ def predict_in_full(
         steps=_steps(baseline, predicted, after, known),
         ranks=_ranks(graph, before, [after, *found.others]),
         moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
-        unmoved_knobs=tuple(
-            dict.fromkeys((*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ())))
-        ),
+        unmoved_knobs=unmoved,
         assumed=(*_assumed(graph, changes), *(move.assumed if move else ())),
         unmodelled=_unmodelled(graph, changes, move),
         unsplit=scenario.unsplit_touched,
@@ -147,13 +157,15 @@ def predict_in_full(
         ranks_to_add=scenario.absent,
         unsure=_unsure(graph, scenario, ideal, sure=known),
         equalised=ideal.equalised if ideal else None,
+        unmoved_reasons={knob: why[knob] for knob in unmoved if knob in why},
     )
     return InFull(prediction, scenario.timing, found.schedule)
 
 
 def notes(prediction: Prediction) -> list[str]:
     """What a reader must know beside the numbers: what moved nothing, and why there is an interval or none."""
-    lines = [f"{name} moved nothing in this job" for name in prediction.unmoved_knobs]
+    why = prediction.unmoved_reasons
+    lines = [f"{name} moved nothing in this job{f': {why[name]}' if name in why else ''}" for name in prediction.unmoved_knobs]
     if prediction.equalised is not None:
         lines.append(_equalised_note(prediction.equalised, len(prediction.ranks)))
     if _marks_mislead(prediction):

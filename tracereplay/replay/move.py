@@ -2,6 +2,7 @@
 
 - Device work is carried over by the calibrated roofline (``hardware/operators``), work of unknown shape by its class.
 - Copies between host and device go by the bandwidth of the link between the two.
+- Lookups in tables that stand, or stood, outside of an accelerator's own memory go by bytes (``table_moves``).
 - Transfers are carried over by the model of collectives on both fabrics (``hardware/collectives``). A transfer whose size is
   not recorded has the size with which the model explains its time.
 - Host time goes by the speed of the hosts, which no data sheet has: it is as recorded unless a setting says otherwise.
@@ -28,6 +29,7 @@ from tracereplay.replay.device_work import TaskWork, task_work
 from tracereplay.replay.hosts import move_copies, move_host, move_operators
 from tracereplay.replay.places import places
 from tracereplay.replay.site import Site
+from tracereplay.replay.table_moves import TableMover, TablesMoved, Wish
 from tracereplay.replay.transfers import Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
@@ -49,7 +51,8 @@ class Move:
     ``high``; the group whose error it shares, -1 where it has none. ``kept``: nodes that nothing models.
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
-    ``wires`` the collectives, one for each that took place.
+    ``wires`` the collectives, one for each that took place; ``tables`` where embedding tables stand then, None for a job
+    without accelerators.
     """
 
     factor: Floats
@@ -60,6 +63,7 @@ class Move:
     others: tuple[Floats, ...]
     assumed: tuple[str, ...]
     wires: tuple[Wire, ...]
+    tables: TablesMoved | None = None
 
 
 def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
@@ -75,7 +79,8 @@ def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
 @dataclass(frozen=True, slots=True)
 class Mover:
     """Moves of one job from one place to many: what the job does is found out once, and what a target has in common with one
-    before is not worked out again. ``works``, ``kinds``: the work of the tasks that have any, the classes of all.
+    before is not worked out again. ``works``, ``kinds``: the work of the tasks that have any, the classes of all; ``tables``:
+    embedding tables on its accelerators.
     """
 
     graph: DependencyGraph
@@ -85,22 +90,32 @@ class Mover:
     kinds: Int64s
     devices: list[tuple[Accelerator, Columns]] = field(default_factory=list)
     fabrics: list[Wired] = field(default_factory=list)
+    tables: TableMover | None = None
 
     @staticmethod
-    def of(graph: DependencyGraph, source: Site | None) -> "Mover":
-        """Moves of a graph from where it ran; None for a job of CPUs whose hardware is not described."""
+    def of(graph: DependencyGraph, source: Site | None, wish: Wish = Wish()) -> "Mover":  # noqa: B008 - frozen
+        """Moves of a graph from where it ran; None for a job of CPUs whose hardware is not described. ``wish``: what is said of
+        its embedding tables.
+
+        Raises:
+            UsageError, NotComparableError: a placement file that does not fit the job.
+        """
         work = task_work(graph)
         kinds = np.array([CLASSES.index(kind) for kind in work.kind], np.int64)
-        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds)
+        tables = TableMover.of(graph, None if source is None else source.platform, work, wish)
+        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds, tables=tables)
 
     def to(self, target: Site) -> Move:
         """The move to a target; raises as ``move``."""
         made = Columns.of(len(self.graph))
         assumed = self._move_devices(target, made)
+        tables = None if self.tables is None else self.tables.to(target.platform, made)
+        assumed += [] if tables is None else tables.assumed
         wires, of_wires = self._move_wires(target, made)
         assumed += [*of_wires, *move_host(self.graph, target, made)]
         others = self._others(target, made)
-        return Move(made.factor, made.low, made.high, made.group, made.kept, others, tuple(dict.fromkeys(assumed)), wires)
+        once = tuple(dict.fromkeys(assumed))
+        return Move(made.factor, made.low, made.high, made.group, made.kept, others, once, wires, tables)
 
     def _move_devices(self, target: Site, made: Columns) -> list[str]:
         work, source, there = self.work, self.source, target.platform.accelerator
@@ -173,7 +188,10 @@ class Mover:
         found = []
         for accelerator in target.alternatives:
             other = made.copied()
-            self._move_devices(replace(target, platform=replace(target.platform, accelerator=accelerator)), other)
+            platform = replace(target.platform, accelerator=accelerator)
+            self._move_devices(replace(target, platform=platform), other)
+            if self.tables is not None:
+                self.tables.to(platform, other, refuse=False)
             found.append(other.factor)
         return tuple(found)
 

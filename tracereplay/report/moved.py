@@ -5,17 +5,19 @@ from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import Bottleneck
 from tracereplay.analyzers.overlap import Overlap
+from tracereplay.replay.table_moves import RankFit, TableMove, TablesMoved
 from tracereplay.replay.transfers import Wire
 from tracereplay.report.table import table
 from tracereplay.units import format_ns, format_share
 
 _SHOWN = 5
+_SHOWN_TABLES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class MovedPage:
     """From which platform to which (None: not described), the longest step before and after, its collectives in the model,
-    compute beside communication in the recording.
+    compute beside communication in the recording, where its embedding tables stand (None: a job without accelerators).
     """
 
     source: str | None
@@ -24,6 +26,7 @@ class MovedPage:
     after: Bottleneck
     wires: tuple[Wire, ...]
     overlap: Overlap | None
+    memory: TablesMoved | None = None
 
 
 def moved_lines(page: MovedPage) -> list[str]:
@@ -43,7 +46,48 @@ def moved_lines(page: MovedPage) -> list[str]:
     if wires:
         head = ("collective", "count", "bytes", "before", "after", "algorithm", "latency", "its bytes wait for")
         lines.append(table(head, wires))
+    lines += [] if page.memory is None else _memory_lines(page.memory)
     return lines if page.overlap is None else [*lines, _overlapped(page.overlap)]
+
+
+def _memory_lines(memory: TablesMoved) -> list[str]:
+    """Which tables move, what stays outside, and what each rank's memory holds; nothing where all is in HBM as before."""
+    outside = [one for one in memory.tables if {one.before, one.after} != {"hbm"}]
+    changed = any(one.capacity_before != one.capacity_after for one in memory.ranks)
+    if not outside and not changed:
+        return []
+    shown = sorted(outside, key=lambda one: (one.before == one.after, -one.bytes))
+    head = ("embedding tables", "rank", "bytes", "rows a step", "stood in", "stand in", "")
+    lines = [_tables_sentence(memory.tables)]
+    lines += [table(head, [_table_cells(one) for one in shown[:_SHOWN_TABLES]], len(shown))] if shown else []
+    ranks = ("HBM of rank", "capacity", "then", "tables", "then", "besides", "free then")
+    rows = [_fit_cells(one) for one in memory.ranks[:_SHOWN_TABLES]]
+    return [*lines, table(ranks, rows, len(memory.ranks))]
+
+
+def _tables_sentence(tables: Sequence[TableMove]) -> str:
+    moved = [one for one in tables if one.before != one.after]
+    left = [one for one in tables if one.after != "hbm"]
+    into = sum(one.bytes for one in moved if one.after == "hbm")
+    out = sum(one.bytes for one in moved if one.after != "hbm")
+    parts = [f"{size:,} bytes of tables move {way} HBM" for size, way in ((into, "into"), (out, "out of")) if size]
+    parts += [f"{sum(one.bytes for one in left):,} bytes stand outside of it"] if left else []
+    return "; ".join(parts) or "all tables stand in HBM, before and after"
+
+
+def _table_cells(one: TableMove) -> tuple[str, ...]:
+    lacks = f"lacks {one.missing:,} bytes" if one.missing else ""
+    return one.name, _rank(one.rank), f"{one.bytes:,}", f"{one.lookups:,}", one.before, one.after, lacks
+
+
+def _fit_cells(one: RankFit) -> tuple[str, ...]:
+    besides = f"{'at most ' if one.estimated else ''}{one.besides:,}"
+    numbers = (one.capacity_before, one.capacity_after, one.tables_before, one.tables_after)
+    return _rank(one.rank), *(f"{number:,}" for number in numbers), besides, f"{one.free_after:,}"
+
+
+def _rank(rank: int | None) -> str:
+    return "–" if rank is None else str(rank)
 
 
 def _overlapped(found: Overlap) -> str:

@@ -48,12 +48,15 @@ def _answer(found: Sweep, axes: Sequence[Axis], asked: Sequence[str]) -> str:
 
 def _rows(found: Sweep, axis: Axis) -> str:
     rows = []
+    moving = len({point.tables_outside for point in found.points}) > 1
     for value, p in zip(axis.values, found.points, strict=True):
         binds = f"{_MARK if p.bottleneck_moves else ''}{p.binds}"
         bounds = [_interval(p)] if any(one.interval for one in found.points) else []
-        rows.append((value, format_ns(p.predicted_ns), *bounds, _speedup(p), binds, format_share(p.binds_share), _rank(p)))
-    interval = ["interval"] if len(rows[0]) > len(_HEAD) + 1 else []
-    head = (axis.knob, _HEAD[0], *interval, *_HEAD[1:])
+        more = [f"{p.tables_outside or 0:,}"] if moving else []
+        cells = (_speedup(p), binds, format_share(p.binds_share), _rank(p), *more)
+        rows.append((value, format_ns(p.predicted_ns), *bounds, *cells))
+    interval = ["interval"] if any(one.interval for one in found.points) else []
+    head = (axis.knob, _HEAD[0], *interval, *_HEAD[1:], *(["bytes outside HBM"] if moving else []))
     return f"what binds: the largest part of the critical path of step {found.step}, on its longest rank\n\n{table(head, rows)}"
 
 

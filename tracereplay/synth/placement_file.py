@@ -1,5 +1,5 @@
-"""Sharding and tiers of tables from a file: in, a placement file (``hardware.memory.placement_file``) and an architecture; out, a
-Plan and the tier of each table. A table that no entry names is table-wise on the rank with the least to read, in HBM; a later
+"""Sharding and tiers of tables from a file: in, a placement file (``hardware.memory.placement_file``) and an architecture; out,
+a Plan and the tier of each table. A table that no entry names is table-wise on the rank with the least to read, in HBM; a later
 entry overrides an earlier one.
 """
 
@@ -35,7 +35,9 @@ def read_placement(path: Path, architecture: Architecture, base: Plan) -> Chosen
     """
     content = read_placement_file(path)
     if any(entry.of_recorded for entry in content.table) or content.besides is not None:
-        raise UsageError("rows, dim, pooling, skew, optimizer, lookup and besides are of a recorded job", where=str(path), hint=_HINT)
+        raise UsageError(
+            "rows, dim, pooling, skew, optimizer, lookup and besides are of a recorded job", where=str(path), hint=_HINT
+        )
     names = [table.name for table in architecture.tables]
     for entry in content.table:
         if not fnmatch.filter(names, entry.name):

@@ -6,8 +6,8 @@ placement is, as far as all of a call's tables share it: which of several tables
 ``weights_placements``, which no trace has. An execution trace names the arguments in the operator's schema; a Kineto trace has
 their shapes in the same order.
 
-What reads and writes the tables on the device are kernels under three kinds of calls: the lookup itself; its backward, which has
-the optimizer fused in; and what fills the cache (``lru_cache_populate``), whose first argument is ``uvm_weights``.
+What reads and writes the tables on the device are kernels under three kinds of calls: the lookup itself; its backward, which
+has the optimizer fused in; and what fills the cache (``lru_cache_populate``), whose first argument is ``uvm_weights``.
 """
 
 import re
@@ -87,8 +87,8 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableCall:
-    """A call of a Kineto trace that reads or writes tables: its row, and the optimizer in its name (None: dense). ``lookup``: of a
-    lookup what its shapes say, None where they were not recorded; ``of``: of a backward the row of its lookup, None where
+    """A call of a Kineto trace that reads or writes tables: its row, and the optimizer in its name (None: dense). ``lookup``: of
+    a lookup what its shapes say, None where they were not recorded; ``of``: of a backward the row of its lookup, None where
     nothing tells; ``host_elements``: of a fill the numbers of weights behind the cache.
     """
 
@@ -102,8 +102,8 @@ class TableCall:
 
 
 def table_calls(table: EventTable) -> tuple[TableCall, ...]:
-    """The calls of a Kineto trace that touch tables, in file order. A backward names its lookup by their sequence number; where
-    lookups have none recorded, backwards of one optimizer in the order of theirs are the lookups in order, if there are as many.
+    """The calls of a Kineto trace that touch tables, in file order. A backward names its lookup by their sequence number. Where
+    lookups have none, backwards of one optimizer in the order of theirs are the lookups in order, if there are as many.
     """
     rows = table.rows_of(Role.CPU_OP)
     known = [(at, name) for at, name in enumerate(table.names) if any(p.match(name) for p in (_LOOKUP, _BACKWARD, _FILL))]
@@ -126,7 +126,7 @@ def touches_tables(access: Access, kernel: str) -> bool:
 def lookup_of(name: str, shapes: Any, schema: str = "", values: Any = (), types: Any = ()) -> RecordedLookup | None:
     """The lookup that an operator was; None for another operator, or where its shapes were not recorded.
 
-    ``shapes`` and ``types`` are those of its arguments as the file has them, ``schema`` its signature, ``values`` its arguments.
+    ``shapes`` and ``types`` are those of its arguments as the file has them, ``schema`` its signature, ``values`` the arguments.
     """
     match = _LOOKUP.match(name)
     names = _argument_names(schema) or (_SPLIT if match and match["kind"] == "split" else _DENSE)

@@ -3,8 +3,8 @@
 More memory of a rank takes tables in, those with the most lookups a byte first, as long as they fit beside the rest. Less moves
 none, unless asked: then the coldest leave for host memory until the rest fits.
 
-Law: of one rank, more capacity never leaves more traffic outside of its own memory: where the larger memory takes tables that the
-smaller one has no room for, they are hotter and larger than all that the smaller one then takes instead.
+Law: of one rank, more capacity never leaves more traffic outside of its own memory: where the larger memory takes tables that
+the smaller one has no room for, they are hotter and larger than all that the smaller one then takes instead.
 """
 
 from collections import defaultdict
@@ -17,8 +17,8 @@ from tracereplay.hardware.memory.traffic import Traffic
 
 @dataclass(frozen=True, slots=True)
 class HeldTables:
-    """Tables of one rank that stand, and move, together. ``bytes``: of weights and optimizer state; ``lookups``: rows that a step
-    asks for, of ``row_bytes`` on average (None: not known); ``cached_bytes``: what their cache takes of the rank's own memory
+    """Tables of one rank that stand, and move, together. ``bytes``: of weights and optimizer state; ``lookups``: rows that a
+    step asks for, of ``row_bytes`` on average (None: not known); ``cached_bytes``: what their cache takes of the rank's own memory
     and ``missed`` which part of the lookups it does not answer, as long as they are cached; ``stays``: they do not move.
     """
 
