@@ -1,4 +1,4 @@
-"""What ranks of a recorded job hold besides their tables: in, a graph and the work of its tasks; out, bytes, at least and at most.
+"""What ranks of a recorded job hold besides their tables: in, a graph and the work of its tasks; out, bytes, in bounds.
 
 Traces do not say how much memory was taken. At least, there are the gradients that a step sums over ranks and the weights that
 they are of. At most, an optimizer keeps two numbers a weight, and all that the operators of a step write is kept to its

@@ -30,13 +30,14 @@ _HINT = "write a placement file and give it with --placement; docs/how-to/other-
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """One lookup of a rank: its number there in the order of first calls, its tables (places in ``JobTables.held``), its device
-    tasks by what they do. ``unknown``: why nobody knows where its tables stood.
+    tasks by what they do, and how many calls those are of. ``unknown``: why nobody knows where its tables stood.
     """
 
     rank: int
     number: int
     held: tuple[int, ...]
     tasks: Mapping[Access, Int64s]
+    calls: Mapping[Access, int]
     unknown: str | None = None
 
 
@@ -92,7 +93,8 @@ def tables_of(graph: DependencyGraph, placement: PlacementFile | None = None) ->
             assumed += _assumed(one, shards) if not entries else []
             places = tuple(range(len(held), len(held) + len(shards)))
             held += shards
-            found.append(Lookup(rank, one.number, places, tasks.get(one.number, {}), unknown))
+            calls = {access: len(rows) for access, rows in one.rows.items()}
+            found.append(Lookup(rank, one.number, places, tasks.get(one.number, {}), calls, unknown))
     return JobTables(tuple(found), tuple(held), tuple(dict.fromkeys(assumed)))
 
 
@@ -182,14 +184,16 @@ def _recorded(rank: int, one: _Called) -> tuple[list[HeldTables], str | None]:
         return [], "its tables stood in several memories, and which stood where is not recorded"
     weights = (lookup.device_elements + lookup.host_elements) * lookup.element_bytes
     dim = None if lookup.total_dim is None else lookup.total_dim / lookup.tables
+    state = _state_of(lookup, dim)
     uncached = 1.0 if not lookup.host_elements else 1 - min(lookup.cached_elements / lookup.host_elements, 1.0)
     held = HeldTables(
         name=_name(one),
         rank=rank,
         tier=Tier(lookup.tier),
-        bytes=weights + _state_of(lookup, dim),
+        bytes=weights + state,
         lookups=one.indices,
         row_bytes=None if dim is None else dim * lookup.element_bytes,
+        state_share=state / max(weights, 1),
         cached_bytes=lookup.cached_elements * lookup.element_bytes,
         missed=uncached if lookup.tier == Tier.CACHED else 1.0,
         stays=lookup.replicated,
@@ -202,7 +206,7 @@ def _name(one: _Called) -> str:
 
 
 def _state_of(lookup: RecordedLookup, dim: float | None) -> int:
-    """Bytes of optimizer state beside the tables of a lookup; of a number a row at most, where the width of rows is not known."""
+    """Bytes of optimizer state beside the tables of a lookup; of a number a row at most where their width is not known."""
     if lookup.replicated:
         return 0
     if lookup.state_elements is not None:
@@ -331,6 +335,7 @@ def _held(one: _Called, entry: TableEntry, shard: Shard, load_factor: float) -> 
         bytes=shard.weight_bytes + shard.state_bytes(optimizer),
         lookups=max(round(samples * shard.table.pooling * shard.share), 1),
         row_bytes=float(shard.table.row_bytes),
+        state_share=shard.state_bytes(optimizer) / shard.weight_bytes,
         cached_bytes=placed.local_bytes if cached else 0,
         missed=1 - hit_rate(shard.rows, placed.cached_rows, shard.table.skew) if cached else 1.0,
         stays=one.replicated or entry.sharding is Sharding.DATA_PARALLEL,

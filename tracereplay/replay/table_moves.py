@@ -25,7 +25,7 @@ from tracereplay.hardware.memory.placement import (
 )
 from tracereplay.hardware.memory.placement_file import PlacementFile
 from tracereplay.hardware.memory.rates import host_rate, ranks_of_node
-from tracereplay.hardware.memory.traffic import Traffic, seconds_of
+from tracereplay.hardware.memory.traffic import Seconds, Traffic, seconds_of
 from tracereplay.hardware.operators.fitted import shipped
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass
 from tracereplay.hardware.platform import Platform
@@ -37,6 +37,7 @@ from tracereplay.replay.places import places
 from tracereplay.replay.transfers import hosts_of
 from tracereplay.trace.embedding import Access
 from tracereplay.trace.times import Int64s
+from tracereplay.units import NS_PER_S
 
 CAPACITY = "accelerator.hbm.capacity"
 _EMBEDDING = CLASSES.index(OperatorClass.EMBEDDING)
@@ -199,32 +200,57 @@ class TableMover:
         if all(one.tier is Tier.HBM and tier is Tier.HBM for one, tier in tables):
             return
         filled = lookup.tasks.get(Access.FILL, np.zeros(0, np.int64)).size > 0
-        here = [_split(one, one.tier, filled=filled) for one, _ in tables]
-        there = [_split(one, tier, filled=filled and one.tier is Tier.CACHED) for one, tier in tables]
-        leaves = any(one.tier is Tier.HBM and tier is not Tier.HBM for one, tier in tables)
-        stays = all(one.tier is tier for one, tier in tables)
         for access, nodes in lookup.tasks.items():
-            part = 1 if access is Access.FILL else 0
-            before_s = self._time(lookup.rank, sum((one[part] for one in here), Traffic()), self.source)
-            after_s = self._time(lookup.rank, sum((one[part] for one in there), Traffic()), target)
-            if before_s:
-                self._put(nodes, after_s / before_s, made, leaves=leaves, stays=stays)
+            here = sum((_moved(one, one.tier, access, filled=filled) for one, _ in tables), Traffic())
+            there = sum((_moved(one, tier, access, filled=filled) for one, tier in tables), Traffic())
+            before, after_move = self._time(lookup.rank, here, self.source), self._time(lookup.rank, there, target)
+            if before.likely:
+                self._put(nodes, self._ratios(lookup, access, (before, after_move), tables, target), made)
 
-    def _put(self, nodes: Int64s, ratio: float, made: Columns, *, leaves: bool, stays: bool) -> None:
-        """New times of tasks; what a kernel takes at least stays. Scattered rows reach a part of what HBM gives to streams, and
-        of slower memory up to all: the bounds hold that, on the side on which it lies.
+    def _ratios(
+        self,
+        lookup: Lookup,
+        access: Access,
+        rows: tuple[Seconds, Seconds],
+        tables: Sequence[tuple[HeldTables, Tier]],
+        target: Platform,
+    ) -> tuple[float, float, float]:
+        """By what the time of a lookup's tasks, but for what kernels take at least, is multiplied, and its bounds.
+
+        It goes by the times of its ``rows``, after over before. Tables that leave HBM add what their rows take longer: a lookup
+        that does not keep HBM busy does not keep a slower memory less busy. Scattered rows reach a part of what HBM gives to
+        streams, of slower memory up to all; what of the measured time the rows do not explain may stay.
         """
+        (before, after), reached = rows, shipped().memory.embedding
+        ratio, least, most = after.likely / before.likely, after.least / before.most, after.most / before.least
+        if all(one.tier is tier for one, tier in tables):
+            same = self.source.description.name == target.description.name  # what is unsure of it is the same before and after
+            return (ratio, ratio, ratio) if same else (ratio, least, most)
+        if any(one.tier is Tier.HBM and tier is not Tier.HBM for one, tier in tables):
+            added = self._added(lookup, access, (after.likely - before.likely, after.least - before.most, after.most / reached))
+            return added or (ratio, max(least * reached, min(ratio, 1.0)), most)
+        saved = self._added(lookup, access, (after.most - before.least,) * 3)
+        return ratio, least, min(max(most / reached, saved[0] if saved else ratio), max(ratio, 1.0))
+
+    def _added(self, lookup: Lookup, access: Access, seconds: tuple[float, float, float]) -> tuple[float, float, float] | None:
+        """The ratios where each call of a lookup takes so much longer; None where nobody knows how wide its rows are."""
+        if any(self.job.held[at].row_bytes is None for at in lookup.held):
+            return None
+        before_ns = self.graph.nodes.dur_ns[lookup.tasks[access]]
+        own_ns = float((before_ns - np.minimum(before_ns, shipped().floor_ns)).sum())
+        by = lookup.calls[access] * NS_PER_S / own_ns if own_ns else 0.0
+        likely, low, high = (max(1 + by * one, 0.0) for one in seconds)
+        return likely, low, high
+
+    def _put(self, nodes: Int64s, ratios: tuple[float, float, float], made: Columns) -> None:
+        """New times of tasks; what a kernel takes at least stays."""
         before_ns = self.graph.nodes.dur_ns[nodes].astype(np.float64)
         fixed = np.minimum(before_ns, shipped().floor_ns)
-        reached = 1.0 if stays else shipped().memory.embedding
-        low, high = (ratio * reached, ratio) if leaves else (ratio, ratio / reached)
-        if not stays:  # what binds is slower memory on the one side: it is never the faster one
-            low, high = (max(low, min(ratio, 1.0)), high) if leaves else (low, min(high, max(ratio, 1.0)))
-        times = [fixed + (before_ns - fixed) * by for by in (ratio, low, high)]
+        times = [fixed + (before_ns - fixed) * by for by in ratios]
         made.put(nodes, _EMBEDDING, Times(before_ns, *times))
         made.kept[nodes] = False
 
-    def _time(self, rank: int, traffic: Traffic, platform: Platform) -> float:
+    def _time(self, rank: int, traffic: Traffic, platform: Platform) -> Seconds:
         return seconds_of(traffic, platform, self._sharers(rank, platform))
 
     def _sharers(self, rank: int, platform: Platform) -> int:
@@ -321,9 +347,11 @@ class TableMover:
         return lines
 
 
-def _split(one: HeldTables, tier: Tier, *, filled: bool) -> tuple[Traffic, Traffic]:
-    """What a step's lookups move themselves, and what is left to the calls that fill the cache, where there are any."""
+def _moved(one: HeldTables, tier: Tier, access: Access, *, filled: bool) -> Traffic:
+    """What one call moves of tables in a tier. Where calls ``filled`` their cache before, those moved what it missed."""
     whole = one.traffic(tier)
-    if tier is not Tier.CACHED or not filled:
-        return whole, Traffic()
-    return Traffic(local_bytes=whole.local_bytes), Traffic(host_bytes=whole.host_bytes)
+    if access is Access.FILL:
+        return Traffic(host_bytes=whole.host_bytes) if tier is Tier.CACHED else Traffic()
+    own = Traffic(local_bytes=whole.local_bytes) if tier is Tier.CACHED and filled else whole
+    # Backward reads and writes rows and their state (``traffic.backward_traffic``).
+    return own.times(2 * (1 + one.state_share)) if access is Access.BACKWARD else own

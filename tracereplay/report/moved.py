@@ -60,9 +60,12 @@ def _memory_lines(memory: TablesMoved) -> list[str]:
     head = ("embedding tables", "rank", "bytes", "rows a step", "stood in", "stand in", "")
     lines = [_tables_sentence(memory.tables)]
     lines += [table(head, [_table_cells(one) for one in shown[:_SHOWN_TABLES]], len(shown))] if shown else []
-    ranks = ("HBM of rank", "capacity", "then", "tables", "then", "besides", "free then")
+    ranks = ("HBM of rank", "bytes", "then", "of tables", "then", "of the rest", "free then")
     rows = [_fit_cells(one) for one in memory.ranks[:_SHOWN_TABLES]]
-    return [*lines, table(ranks, rows, len(memory.ranks))]
+    lines.append(table(ranks, rows, len(memory.ranks)))
+    if any(one.estimated for one in memory.ranks):
+        lines.append("the rest is the most that it may be, an estimate: --placement FILE says what it is")
+    return lines
 
 
 def _tables_sentence(tables: Sequence[TableMove]) -> str:
@@ -81,9 +84,8 @@ def _table_cells(one: TableMove) -> tuple[str, ...]:
 
 
 def _fit_cells(one: RankFit) -> tuple[str, ...]:
-    besides = f"{'at most ' if one.estimated else ''}{one.besides:,}"
-    numbers = (one.capacity_before, one.capacity_after, one.tables_before, one.tables_after)
-    return _rank(one.rank), *(f"{number:,}" for number in numbers), besides, f"{one.free_after:,}"
+    numbers = (one.capacity_before, one.capacity_after, one.tables_before, one.tables_after, one.besides, one.free_after)
+    return _rank(one.rank), *(f"{number:,}" for number in numbers)
 
 
 def _rank(rank: int | None) -> str:

@@ -87,9 +87,9 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableCall:
-    """A call of a Kineto trace that reads or writes tables: its row, and the optimizer in its name (None: dense). ``lookup``: of
-    a lookup what its shapes say, None where they were not recorded; ``of``: of a backward the row of its lookup, None where
-    nothing tells; ``host_elements``: of a fill the numbers of weights behind the cache.
+    """A call of a Kineto trace that reads or writes tables: its row, and the optimizer in its name (None: dense). ``lookup``:
+    of a lookup what shapes say, its backward's included, None where they were not recorded; ``of``: of a backward the row of
+    its lookup, None where nothing tells; ``host_elements``: of a fill the numbers of weights behind the cache.
     """
 
     row: int
@@ -113,7 +113,8 @@ def table_calls(table: EventTable) -> tuple[TableCall, ...]:
     calls = [_call(row, table.name_of(row), args[row]) for row in chosen]
     began = table.column("ts_ns")
     of = _paired(sorted(calls, key=lambda c: int(began[c.row])), {row: args[row].get("Sequence number") for row in chosen})
-    return tuple(_with_lookup(call, of) if call.access is Access.BACKWARD else call for call in calls)
+    gradients = {lookup: args[row].get("Input Dims") for row, lookup in of.items()}
+    return tuple(replace(call, of=of.get(call.row), lookup=_widened(call.lookup, gradients.get(call.row))) for call in calls)
 
 
 def touches_tables(access: Access, kernel: str) -> bool:
@@ -126,7 +127,8 @@ def touches_tables(access: Access, kernel: str) -> bool:
 def lookup_of(name: str, shapes: Any, schema: str = "", values: Any = (), types: Any = ()) -> RecordedLookup | None:
     """The lookup that an operator was; None for another operator, or where its shapes were not recorded.
 
-    ``shapes`` and ``types`` are those of its arguments as the file has them, ``schema`` its signature, ``values`` the arguments.
+    ``shapes`` and ``types`` are those of its arguments as the file has them, ``schema`` its signature, ``values`` they
+    themselves.
     """
     match = _LOOKUP.match(name)
     names = _argument_names(schema) or (_SPLIT if match and match["kind"] == "split" else _DENSE)
@@ -194,8 +196,14 @@ def _paired(calls: list[TableCall], sequence: dict[int, Any]) -> dict[int, int]:
     return found
 
 
-def _with_lookup(call: TableCall, of: dict[int, int]) -> TableCall:
-    return replace(call, of=of.get(call.row))
+def _widened(lookup: RecordedLookup | None, gradients: Any) -> RecordedLookup | None:
+    """A lookup with its tables' dimensions summed, where only the gradient of what it gave has them: samples x dimensions."""
+    shape = gradients[0] if isinstance(gradients, list) and gradients else None
+    if lookup is None or lookup.total_dim is not None or not isinstance(shape, list) or len(shape) != 2:
+        return lookup
+    samples, width = shape
+    known = samples == lookup.samples and isinstance(width, int) and width > 0
+    return replace(lookup, total_dim=width) if known else lookup
 
 
 def _argument_names(schema: str) -> tuple[str, ...]:

@@ -18,8 +18,9 @@ from tracereplay.hardware.memory.traffic import Traffic
 @dataclass(frozen=True, slots=True)
 class HeldTables:
     """Tables of one rank that stand, and move, together. ``bytes``: of weights and optimizer state; ``lookups``: rows that a
-    step asks for, of ``row_bytes`` on average (None: not known); ``cached_bytes``: what their cache takes of the rank's own memory
-    and ``missed`` which part of the lookups it does not answer, as long as they are cached; ``stays``: they do not move.
+    step asks for, of ``row_bytes`` on average (None: not known); ``state_share``: numbers of optimizer state a weight;
+    ``cached_bytes``: what their cache takes of the rank's own memory and ``missed`` which part of the lookups it does not
+    answer, as long as they are cached; ``stays``: they do not move.
     """
 
     name: str
@@ -28,6 +29,7 @@ class HeldTables:
     bytes: int
     lookups: int
     row_bytes: float | None
+    state_share: float = 0.0
     cached_bytes: int = 0
     missed: float = 1.0
     stays: bool = False

@@ -23,6 +23,13 @@ class MemoryRate:
     binds: str
     unknown: tuple[str, ...] = ()
 
+    def spread(self, platform: Platform) -> tuple[float, float]:
+        """The ends of the range of what binds, as parts of what it is taken to be; 1 twice where it has none."""
+        fact = dict(platform.fields()).get(self.binds)
+        if not isinstance(fact, Measure) or fact.base is None or fact.base_range is None:
+            return 1.0, 1.0
+        return float(fact.base_range[0] / fact.base), float(fact.base_range[1] / fact.base)
+
 
 def sockets_of(platform: Platform) -> int:
     """How many sockets a node has.
