@@ -61,7 +61,7 @@ class SweptKnob:
 class SweepPoint:
     """A choice of values, and the step under it. ``binds`` is the part with the largest share of the critical path of one step,
     the baseline's longest, on its longest ``rank``; ``bottleneck_moves``: another part than at a value before.
-    ``tables_in_hbm``, ``tables_outside``: bytes of embedding tables of all ranks, None where none are known.
+    ``tables_in_hbm_bytes``, ``tables_outside_bytes``: bytes of embedding tables of all ranks, None where none are known.
     """
 
     settings: tuple[str, ...]
@@ -72,8 +72,8 @@ class SweepPoint:
     binds_share: float
     rank: int | None
     bottleneck_moves: bool
-    tables_in_hbm: int | None = None
-    tables_outside: int | None = None
+    tables_in_hbm_bytes: int | None = None
+    tables_outside_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def sweep(graph: DependencyGraph, axes: list[Axis], setup: Setup, samples: int =
         before = [found[near].point.binds for near in _before(place)]
         moves = any(binds != point.binds for binds in before)
         inside, outside = _tables(asked.move)
-        point = replace(point, bottleneck_moves=moves, tables_in_hbm=inside, tables_outside=outside)
+        point = replace(point, bottleneck_moves=moves, tables_in_hbm_bytes=inside, tables_outside_bytes=outside)
         found[place] = _Found(point, _digest(asked.scenario), _assumed(asked), _why_no_tables(asked.move))
     return Sweep(
         baseline_ns=baseline.mean_ns,

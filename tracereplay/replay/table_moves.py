@@ -58,7 +58,7 @@ class Wish:
 @dataclass(frozen=True, slots=True)
 class TableMove:
     """Tables that move together: from which memory to which, their bytes with optimizer state, the rows that a step asks for.
-    ``missing``: the bytes that a rank's own memory lacks to take them in, None where they stand there.
+    ``missing_bytes``: what a rank's own memory lacks to take them in, None where they stand there.
     """
 
     name: str
@@ -67,7 +67,7 @@ class TableMove:
     after: str
     bytes: int
     lookups: int
-    missing: int | None
+    missing_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,13 @@ class RankFit:
     """
 
     rank: int | None
-    capacity_before: int
-    capacity_after: int
-    tables_before: int
-    tables_after: int
-    besides: int
+    capacity_before_bytes: int
+    capacity_after_bytes: int
+    tables_before_bytes: int
+    tables_after_bytes: int
+    besides_bytes: int
     estimated: bool
-    free_after: int
+    free_after_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,13 +272,13 @@ class TableMover:
         held = [(one, tier) for one, tier in zip(self.job.held, before, strict=True) if one.rank == memory.rank]
         return RankFit(
             rank=self._rank(memory.rank),
-            capacity_before=self.capacity,
-            capacity_after=memory.capacity,
-            tables_before=sum(one.local_bytes(tier) for one, tier in held),
-            tables_after=memory.tables,
-            besides=memory.besides.total,
+            capacity_before_bytes=self.capacity,
+            capacity_after_bytes=memory.capacity,
+            tables_before_bytes=sum(one.local_bytes(tier) for one, tier in held),
+            tables_after_bytes=memory.tables,
+            besides_bytes=memory.besides.total,
             estimated=self.besides.estimated,
-            free_after=memory.free,
+            free_after_bytes=memory.free,
         )
 
     def _why_nothing(self, target: Platform) -> str:

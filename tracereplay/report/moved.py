@@ -53,7 +53,7 @@ def moved_lines(page: MovedPage) -> list[str]:
 def _memory_lines(memory: TablesMoved) -> list[str]:
     """Which tables move, what stays outside, and what each rank's memory holds; nothing where all is in HBM as before."""
     outside = [one for one in memory.tables if {one.before, one.after} != {"hbm"}]
-    changed = any(one.capacity_before != one.capacity_after for one in memory.ranks)
+    changed = any(one.capacity_before_bytes != one.capacity_after_bytes for one in memory.ranks)
     if not outside and not changed:
         return []
     shown = sorted(outside, key=lambda one: (one.before == one.after, -one.bytes))
@@ -79,12 +79,19 @@ def _tables_sentence(tables: Sequence[TableMove]) -> str:
 
 
 def _table_cells(one: TableMove) -> tuple[str, ...]:
-    lacks = f"lacks {one.missing:,} bytes" if one.missing else ""
+    lacks = f"lacks {one.missing_bytes:,} bytes" if one.missing_bytes else ""
     return one.name, _rank(one.rank), f"{one.bytes:,}", f"{one.lookups:,}", one.before, one.after, lacks
 
 
 def _fit_cells(one: RankFit) -> tuple[str, ...]:
-    numbers = (one.capacity_before, one.capacity_after, one.tables_before, one.tables_after, one.besides, one.free_after)
+    numbers = (
+        one.capacity_before_bytes,
+        one.capacity_after_bytes,
+        one.tables_before_bytes,
+        one.tables_after_bytes,
+        one.besides_bytes,
+        one.free_after_bytes,
+    )
     return _rank(one.rank), *(f"{number:,}" for number in numbers)
 
 

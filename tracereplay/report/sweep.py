@@ -48,11 +48,11 @@ def _answer(found: Sweep, axes: Sequence[Axis], asked: Sequence[str]) -> str:
 
 def _rows(found: Sweep, axis: Axis) -> str:
     rows = []
-    moving = len({point.tables_outside for point in found.points}) > 1
+    moving = len({point.tables_outside_bytes for point in found.points}) > 1
     for value, p in zip(axis.values, found.points, strict=True):
         binds = f"{_MARK if p.bottleneck_moves else ''}{p.binds}"
         bounds = [_interval(p)] if any(one.interval for one in found.points) else []
-        more = [f"{p.tables_outside or 0:,}"] if moving else []
+        more = [f"{p.tables_outside_bytes or 0:,}"] if moving else []
         cells = (_speedup(p), binds, format_share(p.binds_share), _rank(p), *more)
         rows.append((value, format_ns(p.predicted_ns), *bounds, *cells))
     interval = ["interval"] if any(one.interval for one in found.points) else []
