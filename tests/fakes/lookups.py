@@ -14,12 +14,18 @@ SAMPLES = 100
 
 
 class Lookups:
-    """One rank's trace of one step; each lookup is of one table of 64 numbers a row, and takes ``us`` forward and backward."""
+    """One rank's trace of one step, which ends when its device has drained; each lookup is of one table of 64 numbers a row, and takes ``us`` forward and backward."""
 
     def __init__(self, rank: int = 0, world: int = 1, *, shapes: bool = True) -> None:
-        self.trace = TraceFile(rank, world, host_name="n").step(1, 0, 100_000)
         self.shapes = shapes
-        self._at, self._correlation = 10, 0
+        self._trace = TraceFile(rank, world, host_name="n")
+        self._at, self._free, self._correlation = 10, 0, 0
+
+    @property
+    def trace(self) -> TraceFile:
+        """The trace, with the end of its step."""
+        end = max(self._at, self._free) + 5
+        return self._trace.call("cudaDeviceSynchronize", self._at, end - self._at).step(1, 0, end + 5)
 
     def lookup(
         self, device: int, host: int = 0, cache: int = 0, indices: int = 1_000, *, dim: int | None = 64, us: int = 100
@@ -57,6 +63,7 @@ class Lookups:
         self._correlation += 1
         args: dict[str, Any] = {"Input Dims": dims} if self.shapes else {}
         args |= {} if sequence is None else {"Sequence number": sequence}
-        self.trace.op(name, self._at, 10, **args).call("cudaLaunchKernel", self._at + 2, 3, self._correlation)
-        self.trace.kernel(kernel[0], self._at + 20, kernel[1], 7, self._correlation)
-        self._at += 600
+        self._trace.op(name, self._at, 10, **args).call("cudaLaunchKernel", self._at + 2, 3, self._correlation)
+        began = max(self._at + 10, self._free + 1)
+        self._trace.kernel(kernel[0], began, kernel[1], 7, self._correlation)
+        self._at, self._free = self._at + 15, began + kernel[1]

@@ -66,7 +66,7 @@ def hardware_question(
     chosen = [setting for text in settings for setting in parse_setting(text)]
     wish = table_wish(placement, platform=hardware is not None or source_name is not None)
     if hardware is None and source_name is None:
-        why = {one.text: "name the platform that the job ran on with --from" for one in chosen if one.name == CAPACITY}
+        why = {CAPACITY: "name the platform that the job ran on with --from"}
         return HardwareQuestion([setting_change(setting) for setting in chosen], list(settings), why=why)
     source = source_of(graph, source_name, chosen if hardware is None else ())
     way = journey(source, hardware, chosen)

@@ -52,11 +52,11 @@ def _rows(found: Sweep, axis: Axis) -> str:
     for value, p in zip(axis.values, found.points, strict=True):
         binds = f"{_MARK if p.bottleneck_moves else ''}{p.binds}"
         bounds = [_interval(p)] if any(one.interval for one in found.points) else []
-        more = [f"{p.tables_outside_bytes or 0:,}"] if moving else []
+        more = [f"{(p.tables_outside_bytes or 0) / 1e9:,.1f} GB"] if moving else []
         cells = (_speedup(p), binds, format_share(p.binds_share), _rank(p), *more)
         rows.append((value, format_ns(p.predicted_ns), *bounds, *cells))
     interval = ["interval"] if any(one.interval for one in found.points) else []
-    head = (axis.knob, _HEAD[0], *interval, *_HEAD[1:], *(["bytes outside HBM"] if moving else []))
+    head = (axis.knob, _HEAD[0], *interval, *_HEAD[1:], *(["outside HBM"] if moving else []))
     return f"what binds: the largest part of the critical path of step {found.step}, on its longest rank\n\n{table(head, rows)}"
 
 

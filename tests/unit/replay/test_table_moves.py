@@ -1,4 +1,4 @@
-"""Tables of recorded jobs on accelerators with more or less memory. The platform: four accelerators of 16 GB that read 800 GB/s, and
+"""Tables of recorded jobs on accelerators with more or less memory. The platform: accelerators of 16 GB that read 800 GB/s, and
 host memory behind uplinks of 31 GB/s for two each, so that one rank reads 15.5 GB/s: 15.5 / 800 = 0.019375.
 """
 
