@@ -23,6 +23,7 @@ def sweep_text(found: Sweep, axes: Sequence[Axis], asked: Sequence[str]) -> str:
         lines += [_rows(found, axes[0]), bars(found, axes[0])]
     else:
         lines += _grid(found, axes)
+    lines += _outside(found)
     if any(point.bottleneck_moves for point in found.points):
         lines.append(f"{_MARK} another part of the step binds than at the value before")
     if found.samples:
@@ -48,16 +49,21 @@ def _answer(found: Sweep, axes: Sequence[Axis], asked: Sequence[str]) -> str:
 
 def _rows(found: Sweep, axis: Axis) -> str:
     rows = []
-    moving = len({point.tables_outside_bytes for point in found.points}) > 1
     for value, p in zip(axis.values, found.points, strict=True):
         binds = f"{_MARK if p.bottleneck_moves else ''}{p.binds}"
         bounds = [_interval(p)] if any(one.interval for one in found.points) else []
-        more = [f"{(p.tables_outside_bytes or 0) / 1e9:,.1f} GB"] if moving else []
-        cells = (_speedup(p), binds, format_share(p.binds_share), _rank(p), *more)
-        rows.append((value, format_ns(p.predicted_ns), *bounds, *cells))
-    interval = ["interval"] if any(one.interval for one in found.points) else []
-    head = (axis.knob, _HEAD[0], *interval, *_HEAD[1:], *(["outside HBM"] if moving else []))
+        rows.append((value, format_ns(p.predicted_ns), *bounds, _speedup(p), binds, format_share(p.binds_share), _rank(p)))
+    interval = ["interval"] if len(rows[0]) > len(_HEAD) + 1 else []
+    head = (axis.knob, _HEAD[0], *interval, *_HEAD[1:])
     return f"what binds: the largest part of the critical path of step {found.step}, on its longest rank\n\n{table(head, rows)}"
+
+
+def _outside(found: Sweep) -> list[str]:
+    """The bytes of tables outside of HBM at each point, where they are not the same at all."""
+    if len({point.tables_outside_bytes for point in found.points}) < 2:
+        return []
+    sizes = (f"{point.tables_outside_bytes or 0:,} at {', '.join(point.settings)}" for point in found.points)
+    return ["bytes of tables outside of HBM:\n" + "\n".join(sizes)]
 
 
 def bars(found: Sweep, axis: Axis, width: int = WIDTH) -> str:
