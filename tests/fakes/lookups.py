@@ -14,7 +14,9 @@ SAMPLES = 100
 
 
 class Lookups:
-    """One rank's trace of one step, which ends when its device has drained; each lookup is of one table of 64 numbers a row, and takes ``us`` forward and backward."""
+    """One rank's trace of one step, which ends when its device has drained; each lookup is of one table of 64 numbers a row
+    and takes ``us`` forward and backward.
+    """
 
     def __init__(self, rank: int = 0, world: int = 1, *, shapes: bool = True) -> None:
         self.shapes = shapes
