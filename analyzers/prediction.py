@@ -5,7 +5,9 @@ holds what all ranks together would have given, unless the missing ones have col
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 
 import numpy as np
 
@@ -65,7 +67,8 @@ class Prediction:
     ``unsplit``, ``unsplit_moved`` and ``unsplit_kept`` count collective records without a split that the changes touch, to
     which ranks come at another time alone, and that stay as recorded; ``ranks_to_add`` would split the former two, ``unsure``
     are reasons why the truth may be another. ``sharing``: what transfers lose to each other on their links, None where no
-    fabric is modelled; ``surplus`` as in ``Scenario``.
+    fabric is modelled; ``surplus`` as in ``Scenario``; ``unmoved_reasons`` why knobs of ``unmoved_knobs`` moved nothing, where
+    it is known.
     """
 
     baseline_ns: int
@@ -87,6 +90,7 @@ class Prediction:
     unsure: tuple[str, ...]
     equalised: Equalised | None
     sharing: Lost | None
+    unmoved_reasons: dict[str, str]
     surplus: bool = False
 
 
@@ -122,9 +126,16 @@ def predict(
 
 
 def predict_in_full(
-    graph: DependencyGraph, changes: list[Change], *, stragglers: bool = True, hardware: OtherHardware | None = None
+    graph: DependencyGraph,
+    changes: list[Change],
+    *,
+    stragglers: bool = True,
+    hardware: OtherHardware | None = None,
+    why: Mapping[str, str] = MappingProxyType({}),
 ) -> InFull:
-    """The same with the timing and the schedule under the changes; where the answer is an interval, those of one reading."""
+    """The same with the timing and the schedule under the changes; where the answer is an interval, those of one reading.
+    ``why``: for what reason a knob moves nothing if it does not.
+    """
     before = step_times(graph, replay(graph))
     baseline = summarise(graph, before)
     ideal = None if stragglers else without_stragglers(graph)
@@ -132,6 +143,7 @@ def predict_in_full(
     move = None if hardware is None else hardware.move
     found = outcome(graph, scenario, move, SAMPLES if hardware is None else hardware.samples, share_anew=True)
     predicted, after, known = found.steps, found.after, found.known
+    unmoved = tuple(dict.fromkeys((*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ()))))
     prediction = Prediction(
         baseline_ns=baseline.mean_ns,
         predicted_ns=predicted.mean_ns if known else None,
@@ -142,9 +154,7 @@ def predict_in_full(
         steps=_steps(baseline, predicted, after, known),
         ranks=_ranks(graph, before, [after, *found.others]),
         moved=scenario.moved | (_moved_by_ideal(ideal) if ideal else {}),
-        unmoved_knobs=tuple(
-            dict.fromkeys((*_unmoved_ideal(graph, ideal), *scenario.unmoved, *(hardware.unmoved if hardware else ())))
-        ),
+        unmoved_knobs=unmoved,
         assumed=(*_assumed(graph, changes), *(move.assumed if move else ()), *_launches(graph, scenario, move)),
         unmodelled=_unmodelled(graph, changes, move),
         unsplit=scenario.unsplit_touched,
@@ -155,13 +165,15 @@ def predict_in_full(
         equalised=ideal.equalised if ideal else None,
         sharing=None if move is None or move.sharing is None else lost(graph, move.sharing, scenario.timing, found.timing),
         surplus=scenario.surplus,
+        unmoved_reasons={knob: why[knob] for knob in unmoved if knob in why},
     )
     return InFull(prediction, found.timing, found.schedule)
 
 
 def notes(prediction: Prediction) -> list[str]:
     """What a reader must know beside the numbers: what moved nothing, and why there is an interval or none."""
-    lines = [f"{name} moved nothing in this job" for name in prediction.unmoved_knobs]
+    why = prediction.unmoved_reasons
+    lines = [f"{name} moved nothing in this job{f': {why[name]}' if name in why else ''}" for name in prediction.unmoved_knobs]
     if prediction.equalised is not None:
         lines.append(_equalised_note(prediction.equalised, len(prediction.ranks)))
     if _marks_mislead(prediction):

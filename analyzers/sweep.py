@@ -16,6 +16,7 @@ import numpy as np
 from tracereplay.graph.kinds import NodeKind
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.knobs import Setting
+from tracereplay.hardware.memory.placement import Tier
 from tracereplay.hardware.ranges import Axis
 from tracereplay.replay.critical_path import CriticalPath, PathGraph
 from tracereplay.replay.engine import replay
@@ -24,6 +25,7 @@ from tracereplay.replay.outcome import Interval, Outcome, outcome
 from tracereplay.replay.sharing import on_links
 from tracereplay.replay.site import Goal
 from tracereplay.replay.steps import StepTime, step_times, summarise
+from tracereplay.replay.table_moves import CAPACITY
 from tracereplay.replay.whatif import Change, Scenario, apply, hardware_change, setting_change
 from tracereplay.trace.classify import WorkClass
 from tracereplay.units import format_ns
@@ -46,17 +48,21 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class SweptKnob:
-    """A swept knob and its values as written; ``moved``: whether any of them makes a difference."""
+    """A swept knob and its values as written; ``moved``: whether any of them makes a difference; ``why`` not, where it is
+    known.
+    """
 
     knob: str
     values: tuple[str, ...]
     moved: bool
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
     """A choice of values, and the step under it. ``binds`` is the part with the largest share of the critical path of one step,
     the baseline's longest, on its longest ``rank``; ``bottleneck_moves``: another part than at a value before.
+    ``tables_in_hbm_bytes``, ``tables_outside_bytes``: bytes of embedding tables of all ranks, None where none are known.
     """
 
     settings: tuple[str, ...]
@@ -67,6 +73,8 @@ class SweepPoint:
     binds_share: float
     rank: int | None
     bottleneck_moves: bool
+    tables_in_hbm_bytes: int | None = None
+    tables_outside_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,7 @@ class _Found:
     point: SweepPoint
     digest: bytes
     assumed: tuple[str, ...]
+    why: str | None
 
 
 def sweep(graph: DependencyGraph, axes: list[Axis], setup: Setup, samples: int = SAMPLES) -> Sweep:
@@ -130,11 +139,13 @@ def sweep(graph: DependencyGraph, axes: list[Axis], setup: Setup, samples: int =
         point = replace(point, settings=_texts(axes, place))
         before = [found[near].point.binds for near in _before(place)]
         moves = any(binds != point.binds for binds in before)
-        found[place] = _Found(replace(point, bottleneck_moves=moves), _digest(asked.scenario), _assumed(asked))
+        inside, outside = _tables(asked.move)
+        point = replace(point, bottleneck_moves=moves, tables_in_hbm_bytes=inside, tables_outside_bytes=outside)
+        found[place] = _Found(point, _digest(asked.scenario), _assumed(asked), _why_no_tables(asked.move))
     return Sweep(
         baseline_ns=baseline.mean_ns,
         step=number,
-        knobs=tuple(SweptKnob(axis.knob, axis.values, _moved(found, at)) for at, axis in enumerate(axes)),
+        knobs=tuple(_knob(found, at, axis) for at, axis in enumerate(axes)),
         points=tuple(one.point for one in found.values()),
         slower=tuple(_slower(graph, axes, setup, found)),
         samples=0 if setup.mover is None else samples,
@@ -145,7 +156,8 @@ def sweep(graph: DependencyGraph, axes: list[Axis], setup: Setup, samples: int =
 
 def notes(found: Sweep) -> list[str]:
     """What a reader must know beside the points."""
-    lines = [f"{knob.knob} moved nothing in this job" for knob in found.knobs if not knob.moved]
+    still = [knob for knob in found.knobs if not knob.moved]
+    lines = [f"{knob.knob} moved nothing in this job{f': {knob.why}' if knob.why else ''}" for knob in still]
     for one in found.slower[:_MOST_EXPLAINED]:
         lines.append(f"{', '.join(one.more)} is {format_ns(one.added_ns)} slower than {', '.join(one.less)}: {one.why}")
     if any(point.predicted_ns is None for point in found.points):
@@ -204,6 +216,26 @@ def _digest(scenario: Scenario) -> bytes:
     """Equal for equal timings, so that none need be kept."""
     timing = scenario.timing
     return blake2b(timing.dur_ns.tobytes() + timing.lag_ns.tobytes(), digest_size=16).digest()
+
+
+def _knob(found: dict[tuple[int, ...], _Found], at: int, axis: Axis) -> SweptKnob:
+    moved = _moved(found, at)
+    why = None if moved or axis.knob != CAPACITY else next((one.why for one in reversed(found.values()) if one.why), None)
+    return SweptKnob(axis.knob, axis.values, moved, why)
+
+
+def _tables(move: Move | None) -> tuple[int | None, int | None]:
+    """Bytes of tables in HBM and outside of it; None twice where none are known."""
+    if move is None or move.tables is None or not move.tables.tables:
+        return None, None
+    inside = sum(one.bytes for one in move.tables.tables if one.after == Tier.HBM)
+    return inside, sum(one.bytes for one in move.tables.tables) - inside
+
+
+def _why_no_tables(move: Move | None) -> str | None:
+    if move is None:
+        return "name the platform that the job ran on with --from"
+    return "the job ran on CPUs: it has no tables in HBM" if move.tables is None else move.tables.why
 
 
 def _moved(found: dict[tuple[int, ...], _Found], axis: int) -> bool:

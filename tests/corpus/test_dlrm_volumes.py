@@ -7,9 +7,10 @@ import pytest
 from tracereplay.cli.main import main
 from tracereplay.errors import NotComparableError
 from tracereplay.hardware.memory.placement import Tier
+from tracereplay.hardware.memory.tables import Sharding
 from tracereplay.synth.presets import architecture_of, preset_named
 from tracereplay.synth.recorded import recorded_tiers
-from tracereplay.synth.sharding import Plan, Sharding, balanced, plan_on
+from tracereplay.synth.sharding import Plan, balanced, plan_on
 from tracereplay.synth.volumes import Volumes, volumes
 from tracereplay.trace.collectives import RecordedCollective, recorded_collectives
 from tracereplay.trace.embedding import recorded_lookups

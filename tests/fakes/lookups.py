@@ -1,25 +1,71 @@
-"""A job that looks rows of embedding tables up with FBGEMM's operators."""
+"""Jobs whose embedding tables stand somewhere: in, weights on the device, in host memory and in its cache; out, a trace with
+FBGEMM's lookups in them, with backwards and cache fills, one after the other.
+"""
 
 from typing import Any
 
 from tests.fakes.kineto import TraceFile
 
-LOOKUP = "fbgemm::split_embedding_codegen_lookup_sgd_function"
-BACKWARD = "torch::autograd::CppNode<SplitLookupFunction_sgd_Op>"
-LAUNCH = "cudaLaunchKernel"
-FORWARD_KERNEL, BACKWARD_KERNEL = "split_embedding_codegen_forward_kernel", "split_embedding_backward_codegen_kernel"
+SGD = "fbgemm::split_embedding_codegen_lookup_sgd_function"
+FORWARD = "void split_embedding_codegen_forward_unweighted_kernel<float, float, float>"
+BACKWARD = "void split_embedding_backward_codegen_sgd_unweighted_kernel_warp_per_row_1<float>"
+INSERT = "void lru_cache_insert_kernel<float, float>"
+SAMPLES = 100
 
 
-def weights_of(device: int, host: int, cache: int = 0) -> dict[str, Any]:
-    """Of two tables, 5 bags each, 40 indices."""
-    dims = [[1], [device], [host], [cache, 1], [2], [2], [3], [], [], [3], [], [40], [11]]
-    types = ["float"] * 4 + ["int", "long", "int", "Scalar", "Scalar", "long", "Scalar", "long", "long"]
-    return {"Input Dims": dims, "Input type": types}
+class Lookups:
+    """One rank's trace of one step, which ends when its device has drained; each lookup is of one table of 64 numbers a row
+    and takes ``us`` forward and backward.
+    """
 
+    def __init__(self, rank: int = 0, world: int = 1, *, shapes: bool = True) -> None:
+        self.shapes = shapes
+        self._trace = TraceFile(rank, world, host_name="n")
+        self._at, self._free, self._correlation = 10, 0, 0
 
-def looking_up(weights: dict[str, Any]) -> TraceFile:
-    """A step with one lookup, forward and backward, and other work between them."""
-    trace = TraceFile(0).step(1, 0, 2_000)
-    trace = trace.op(LOOKUP, 10, 40, **weights).call(LAUNCH, 20, 5, 1).kernel(FORWARD_KERNEL, 60, 300, 7, 1)
-    trace = trace.op("aten::mul", 400, 20).call(LAUNCH, 405, 5, 2).kernel("vectorized_elementwise_kernel", 430, 100, 7, 2)
-    return trace.op(BACKWARD, 600, 40).call(LAUNCH, 610, 5, 3).kernel(BACKWARD_KERNEL, 650, 600, 7, 3)
+    @property
+    def trace(self) -> TraceFile:
+        """The trace, with the end of its step."""
+        end = max(self._at, self._free) + 5
+        return self._trace.call("cudaDeviceSynchronize", self._at, end - self._at).step(1, 0, end + 5)
+
+    def lookup(
+        self, device: int, host: int = 0, cache: int = 0, indices: int = 1_000, *, dim: int | None = 64, us: int = 100
+    ) -> "Lookups":
+        """A lookup with its backward. A cache comes with the call that fills it, whose kernel takes 50 µs."""
+        number = self._correlation
+        if cache:
+            self._op("fbgemm::lru_cache_populate", (INSERT, 50), [[host], [3]])
+        dims = [
+            [0],
+            [device],
+            [host],
+            [cache, 1] if cache else [0, 0],
+            [1],
+            [1],
+            [2],
+            [],
+            [],
+            [2],
+            [],
+            [indices],
+            [SAMPLES + 1],
+        ]
+        self._op(SGD, (FORWARD, us), dims, number)
+        gradient = [] if dim is None else [[SAMPLES, dim]]
+        self._op("torch::autograd::CppNode<SplitLookupFunction_sgd_Op>", (BACKWARD, us), gradient, number)
+        return self
+
+    def other(self) -> "Lookups":
+        """Work that has nothing to do with tables."""
+        self._op("aten::relu", ("vectorized_elementwise_kernel", 10), [[10]])
+        return self
+
+    def _op(self, name: str, kernel: tuple[str, int], dims: list[Any], sequence: int | None = None) -> None:
+        self._correlation += 1
+        args: dict[str, Any] = {"Input Dims": dims} if self.shapes else {}
+        args |= {} if sequence is None else {"Sequence number": sequence}
+        self._trace.op(name, self._at, 10, **args).call("cudaLaunchKernel", self._at + 2, 3, self._correlation)
+        began = max(self._at + 10, self._free + 1)
+        self._trace.kernel(kernel[0], began, kernel[1], 7, self._correlation)
+        self._at, self._free = self._at + 15, began + kernel[1]

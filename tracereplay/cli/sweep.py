@@ -20,7 +20,7 @@ from tracereplay.cli.options import (
     Strict,
     request,
 )
-from tracereplay.cli.whatif import From, Hardware, Scales
+from tracereplay.cli.whatif import From, Hardware, Placements, Scales
 from tracereplay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     scale: Scales = None,
     hardware: Hardware = None,
     from_: From = None,
+    placement: Placements = None,
     chart: Chart = None,
     ranks: Ranks = None,
     steps: Steps = None,
@@ -61,7 +62,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
     from tracereplay.analyzers import sweep as sweeps  # noqa: PLC0415 - heavy imports only when a verb runs
     from tracereplay.cli.files import files_read, refuse_overwriting, write_file  # noqa: PLC0415
     from tracereplay.cli.load import load_graph, note, write  # noqa: PLC0415
-    from tracereplay.cli.moved import recorded_on  # noqa: PLC0415
+    from tracereplay.cli.moved import recorded_on, table_wish  # noqa: PLC0415
     from tracereplay.hardware.knobs import parse_setting  # noqa: PLC0415
     from tracereplay.hardware.ranges import is_swept  # noqa: PLC0415
     from tracereplay.replay.move import Mover  # noqa: PLC0415
@@ -79,10 +80,11 @@ def sweep(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its 
         refuse_overwriting(files_read(wanted) | ({output.resolve()} if output is not None else set()), [chart])
     job, graph = load_graph(wanted)
     setup = sweeps.Setup(changes, fixed)
+    wish = table_wish(placement or [], platform=hardware is not None or from_ is not None)
     if hardware is not None or from_ is not None:
         source = source_of(graph, recorded_on(job, from_), fixed, is_target=hardware is None)
         fixed = tuple(setting for setting in fixed if not setting.of_source)
-        setup = sweeps.Setup(changes, fixed, Mover.of(graph, source), goal_of(source, hardware))
+        setup = sweeps.Setup(changes, fixed, Mover.of(graph, source, wish), goal_of(source, hardware))
     found = sweeps.sweep(graph, axes, setup)
     asked = [*([hardware] if hardware else []), *(t for t in set_ or [] if not is_swept(t)), *(scale or [])]
     warnings = [*graph.warnings, *sweeps.notes(found)]

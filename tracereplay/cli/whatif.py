@@ -51,6 +51,14 @@ Ideal = Annotated[
         help="stragglers: every rank takes the median over the ranks for the same work. --scale and --set come after it.",
     ),
 ]
+Placements = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--placement",
+        help="Where embedding tables stood: a TOML file, for lookups of which the trace does not say it. 'auto': tables that "
+        "do not fit leave HBM, the coldest first. May be repeated.",
+    ),
+]
 _IDEALS = ("stragglers",)
 
 
@@ -61,6 +69,7 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     hardware: Hardware = None,
     from_: From = None,
     ideal: Ideal = None,
+    placement: Placements = None,
     trace_out: TraceOut = None,
     ranks: Ranks = None,
     steps: Steps = None,
@@ -89,11 +98,12 @@ def whatif(  # noqa: PLR0913, PLR0917 - typer reads a command's options from its
     changes = [parse_scale(one) for one in scale or []]
     wanted = request(paths, ranks, steps, Beside(manifest, execution_traces, rules, strict, no_cache), output=output)
     job, graph = load_graph(wanted)
-    question = hardware_question(graph, hardware, recorded_on(job, from_) if hardware is not None else from_, set_ or [])
+    source = recorded_on(job, from_) if hardware is not None else from_
+    question = hardware_question(graph, hardware, source, set_ or [], placement or [])
     other = None if question.move is None else OtherHardware(question.move, question.unmoved)
-    full = predict_in_full(graph, [*changes, *question.changes], stragglers=ideal is None, hardware=other)
+    full = predict_in_full(graph, [*changes, *question.changes], stragglers=ideal is None, hardware=other, why=question.why)
     prediction = full.prediction
-    warnings = [*graph.warnings, *notes(prediction), *question.notes]
+    warnings = [*graph.warnings, *notes(prediction)]
     if trace_out is not None and prediction.predicted_ns is None:
         raise UsageError("an interval has no one trace for --trace-out", hint="add the ranks that are missing")
     if trace_out is not None:

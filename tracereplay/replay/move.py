@@ -2,6 +2,7 @@
 
 - Device work is carried over by the calibrated roofline (``hardware/operators``), work of unknown shape by its class.
 - Copies between host and device go by the bandwidth of the link between the two.
+- Lookups in tables that stand, or stood, outside of an accelerator's own memory go by bytes (``table_moves``).
 - Transfers are carried over by the model of collectives on both fabrics (``hardware/collectives``). A transfer whose size is
   not recorded has the size with which the model explains its time.
 - Host time goes by the speed of the hosts, which no data sheet has: it is as recorded unless a setting says otherwise.
@@ -18,7 +19,6 @@ from tracereplay.errors import HardwareError, UsageError
 from tracereplay.graph.model import DependencyGraph
 from tracereplay.hardware.collectives.of_platform import fabric_of
 from tracereplay.hardware.ends import HIGH, LOW, accelerator_at_end
-from tracereplay.hardware.memory.banks import DoesNotFitError, Holdings
 from tracereplay.hardware.memory.rates import ranks_of_node
 from tracereplay.hardware.operators.carry import analytic_times, carry_over_all, carry_over_class
 from tracereplay.hardware.operators.work import CLASSES, OperatorClass, Works
@@ -31,7 +31,7 @@ from tracereplay.replay.hosts import Launch, launch_on, move_copies, move_host, 
 from tracereplay.replay.places import places
 from tracereplay.replay.sharing import Copies, Sharing, alone_of, sharing_of
 from tracereplay.replay.site import Site, supplied
-from tracereplay.replay.tables import RecordedTables, assumed_of
+from tracereplay.replay.table_moves import TableMover, TablesMoved, Wish
 from tracereplay.replay.transfers import Transfer, Wire, Wired, hosts_of, members_of, transfer_on
 from tracereplay.trace.classify import WorkClass
 from tracereplay.trace.times import Int64s
@@ -51,9 +51,9 @@ class Move:
     ``high``; the group whose error it shares, -1 where it has none. ``kept``: nodes that nothing models.
 
     ``others`` are the factors with other accelerators that may be in the slots; ``assumed`` what was assumed, in words;
-    ``wires`` the collectives, one for each that took place; ``tables``: where embedding tables stand, None where nothing
-    tells; ``sharing``: the links that transfers share, None where no fabric is modelled. ``launch``: of a job of CPUs on
-    accelerators, what the host takes to launch an operator; it is in no factor.
+    ``wires`` the collectives, one for each that took place; ``tables`` where embedding tables stand then, None for a job
+    without accelerators; ``sharing``: the links that transfers share, None where no fabric is modelled. ``launch``: of a job of
+    CPUs on accelerators, what the host takes to launch an operator; it is in no factor.
     """
 
     factor: Floats
@@ -65,7 +65,7 @@ class Move:
     assumed: tuple[str, ...]
     wires: tuple[Wire, ...]
     sharing: Sharing | None = None
-    tables: Holdings | None = None
+    tables: TablesMoved | None = None
     launch: Launch | None = None
 
     @property
@@ -87,7 +87,8 @@ def move(graph: DependencyGraph, source: Site | None, target: Site) -> Move:
 @dataclass(frozen=True, slots=True)
 class Mover:
     """Moves of one job from one place to many: what the job does is found out once, and what a target has in common with one
-    before is not worked out again. ``works``, ``kinds``: the work of the tasks that have any, the classes of all.
+    before is not worked out again. ``works``, ``kinds``: the work of the tasks that have any, the classes of all; ``tables``:
+    embedding tables on its accelerators.
     """
 
     graph: DependencyGraph
@@ -95,18 +96,24 @@ class Mover:
     work: TaskWork
     works: Works
     kinds: Int64s
-    tables: RecordedTables
     devices: list[tuple[Accelerator, Columns]] = field(default_factory=list)
     fabrics: list[Wired] = field(default_factory=list)
     copies: list[Copies] = field(default_factory=list)
     alone: list[Floats] = field(default_factory=list)
+    tables: TableMover | None = None
 
     @staticmethod
-    def of(graph: DependencyGraph, source: Site | None) -> "Mover":
-        """Moves of a graph from where it ran; None for a job of CPUs whose hardware is not described."""
+    def of(graph: DependencyGraph, source: Site | None, wish: Wish = Wish()) -> "Mover":  # noqa: B008 - frozen
+        """Moves of a graph from where it ran; None for a job of CPUs whose hardware is not described. ``wish``: what is said of
+        its embedding tables.
+
+        Raises:
+            UsageError, NotComparableError: a placement file that does not fit the job.
+        """
         work = task_work(graph)
         kinds = np.array([CLASSES.index(kind) for kind in work.kind], np.int64)
-        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds, RecordedTables(graph))
+        tables = TableMover.of(graph, None if source is None else source.platform, work, wish)
+        return Mover(graph, source, work, _columns(work, _shaped(work)), kinds, tables=tables)
 
     def to(self, target: Site) -> Move:
         """The move to a target; raises as ``move``."""
@@ -118,12 +125,11 @@ class Mover:
     def _to(self, target: Site) -> Move:
         made = Columns.of(len(self.graph))
         assumed = self._move_devices(target, made)
-        tables = self._move_tables(target, made)
+        tables = None if self.tables is None else self.tables.to(target.platform, made)
+        assumed += [] if tables is None else tables.assumed
         sides = self._sides(target)
         wires, of_wires = self._move_wires(sides, target, made)
         assumed += [*of_wires, *move_host(self.graph, target, made)]
-        if self.source is not None:
-            assumed += assumed_of(tables, self.source.platform, target.platform)
         return Move(
             made.factor, made.low, made.high, made.group, made.kept,
             others=self._others(target, made),
@@ -152,12 +158,6 @@ class Mover:
         if self.graph.host_carries_classes or source is None:
             return [_ONE_AFTER_THE_OTHER, *assumed]
         return [*assumed, *move_copies(self.graph, work.node[work.across], source.platform, target.platform, made)]
-
-    def _move_tables(self, target: Site, made: Columns) -> Holdings | None:
-        """Where the embedding tables of a job on accelerators stand, their lookups re-timed."""
-        if self.source is None or self.graph.host_carries_classes:
-            return None
-        return self.tables.on(self.source.platform, target.platform, made)
 
     def _widen(self, there: Accelerator, made: Columns) -> None:
         """Bounds that hold for all that the accelerator's file thinks possible of its assumed figures."""
@@ -210,12 +210,11 @@ class Mover:
         """The factors with each other accelerator that may be in the target's slots."""
         found = []
         for accelerator in target.alternatives:
-            other, instead = made.copied(), replace(target, platform=replace(target.platform, accelerator=accelerator))
-            self._move_devices(instead, other)
-            try:
-                self._move_tables(instead, other)
-            except DoesNotFitError:
-                continue  # one that cannot hold the tables is not in the slots
+            other = made.copied()
+            platform = replace(target.platform, accelerator=accelerator)
+            self._move_devices(replace(target, platform=platform), other)
+            if self.tables is not None:
+                self.tables.to(platform, other, refuse=False)
             found.append(other.factor)
         return tuple(found)
 

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 
 from tracereplay.analyzers.attribution import Bottleneck
 from tracereplay.analyzers.overlap import Overlap
-from tracereplay.hardware.memory.banks import Holdings
-from tracereplay.hardware.memory.placement import Tier
 from tracereplay.replay.sharing import Lost
+from tracereplay.replay.table_moves import RankFit, TableMove, TablesMoved
 from tracereplay.replay.transfers import Wire
 from tracereplay.report.table import table
 from tracereplay.units import format_ns, format_share
 
 _SHOWN = 5
+_SHOWN_TABLES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class MovedPage:
     """From which platform to which (None: not described), the longest step before and after, its collectives in the model,
-    compute beside communication in the recording, where embedding tables stand (None: not recorded).
+    compute beside communication in the recording, where its embedding tables stand (None: a job without accelerators).
     """
 
     source: str | None
@@ -27,7 +27,7 @@ class MovedPage:
     after: Bottleneck
     wires: tuple[Wire, ...]
     overlap: Overlap | None
-    tables: Holdings | None = None
+    memory: TablesMoved | None = None
 
 
 def moved_lines(page: MovedPage) -> list[str]:
@@ -47,39 +47,57 @@ def moved_lines(page: MovedPage) -> list[str]:
     if wires:
         head = ("collective", "count", "bytes", "before", "after", "algorithm", "latency", "its bytes wait for")
         lines.append(table(head, wires))
-    lines += [] if page.tables is None else _held(page.tables)
+    lines += [] if page.memory is None else _memory_lines(page.memory)
     return lines if page.overlap is None else [*lines, _overlapped(page.overlap)]
 
 
-def _held(found: Holdings) -> list[str]:
-    """What the memories of the target hold, and which tables stand elsewhere than where they were recorded."""
-    least, fullest = (f(found.ranks, key=lambda rank: rank.free) for f in (max, min))
-    size = _gb(fullest.table_bytes) if least.table_bytes == fullest.table_bytes else f"up to {_gb(fullest.table_bytes)}"
-    dense = "" if fullest.dense_bytes is None else f" and an estimated {_gb(fullest.dense_bytes)} of dense weights"
-    line = (
-        f"embedding tables: {size} a rank in a memory of {_gb(fullest.capacity)}{dense}; {_gb(fullest.free)} are left for "
-        "activations, which are not recorded"
+def _memory_lines(memory: TablesMoved) -> list[str]:
+    """Which tables move, what stays outside, and what each rank's memory holds; nothing where all is in HBM as before."""
+    outside = [one for one in memory.tables if {one.before, one.after} != {"hbm"}]
+    changed = any(one.capacity_before_bytes != one.capacity_after_bytes for one in memory.ranks)
+    if not outside and not changed:
+        return []
+    shown = sorted(outside, key=lambda one: (one.before == one.after, -one.bytes))
+    head = ("embedding tables", "rank", "bytes", "rows a step", "stood in", "stand in", "")
+    lines = [_tables_sentence(memory.tables)]
+    lines += [table(head, [_table_cells(one) for one in shown[:_SHOWN_TABLES]], len(shown))] if shown else []
+    ranks = ("HBM of rank", "bytes", "then", "of tables", "then", "of the rest", "free then")
+    rows = [_fit_cells(one) for one in memory.ranks[:_SHOWN_TABLES]]
+    lines.append(table(ranks, rows, len(memory.ranks)))
+    if any(one.estimated for one in memory.ranks):
+        lines.append("the rest is the most that it may be, an estimate: --placement FILE says what it is")
+    return lines
+
+
+def _tables_sentence(tables: Sequence[TableMove]) -> str:
+    moved = [one for one in tables if one.before != one.after]
+    left = [one for one in tables if one.after != "hbm"]
+    into = sum(one.bytes for one in moved if one.after == "hbm")
+    out = sum(one.bytes for one in moved if one.after != "hbm")
+    parts = [f"{size:,} bytes of tables move {way} HBM" for size, way in ((into, "into"), (out, "out of")) if size]
+    parts += [f"{sum(one.bytes for one in left):,} bytes stand outside of it"] if left else []
+    return "; ".join(parts) or "all tables stand in HBM, before and after"
+
+
+def _table_cells(one: TableMove) -> tuple[str, ...]:
+    lacks = f"lacks {one.missing_bytes:,} bytes" if one.missing_bytes else ""
+    return one.name, _rank(one.rank), f"{one.bytes:,}", f"{one.lookups:,}", one.before, one.after, lacks
+
+
+def _fit_cells(one: RankFit) -> tuple[str, ...]:
+    numbers = (
+        one.capacity_before_bytes,
+        one.capacity_after_bytes,
+        one.tables_before_bytes,
+        one.tables_after_bytes,
+        one.besides_bytes,
+        one.free_after_bytes,
     )
-    if not found.moved:
-        outside = sum(one.tier is not Tier.HBM for one in found.banks)
-        why = f"{outside} groups of them stay outside" if outside else "all were there: more memory moves none"
-        return [f"{line}; {why}"]
-    rows = [
-        (
-            str(one.bank.rank),
-            one.bank.name,
-            f"{one.bank.tables:,}",
-            _gb(one.bank.whole_bytes),
-            one.bank.tier.value,
-            one.tier.value,
-        )
-        for one in found.moved
-    ]
-    return [line, table(("rank", "lookup", "tables", "bytes", "from", "to"), rows)]
+    return _rank(one.rank), *(f"{number:,}" for number in numbers)
 
 
-def _gb(size: int) -> str:
-    return f"{size / 1e9:.2f} GB"
+def _rank(rank: int | None) -> str:
+    return "–" if rank is None else str(rank)
 
 
 def _overlapped(found: Overlap) -> str:

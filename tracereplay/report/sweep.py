@@ -23,6 +23,7 @@ def sweep_text(found: Sweep, axes: Sequence[Axis], asked: Sequence[str]) -> str:
         lines += [_rows(found, axes[0]), bars(found, axes[0])]
     else:
         lines += _grid(found, axes)
+    lines += _outside(found)
     if any(point.bottleneck_moves for point in found.points):
         lines.append(f"{_MARK} another part of the step binds than at the value before")
     if found.samples:
@@ -55,6 +56,14 @@ def _rows(found: Sweep, axis: Axis) -> str:
     interval = ["interval"] if len(rows[0]) > len(_HEAD) + 1 else []
     head = (axis.knob, _HEAD[0], *interval, *_HEAD[1:])
     return f"what binds: the largest part of the critical path of step {found.step}, on its longest rank\n\n{table(head, rows)}"
+
+
+def _outside(found: Sweep) -> list[str]:
+    """The bytes of tables outside of HBM at each point, where they are not the same at all."""
+    if len({point.tables_outside_bytes for point in found.points}) < 2:
+        return []
+    sizes = (f"{point.tables_outside_bytes or 0:,} at {', '.join(point.settings)}" for point in found.points)
+    return ["bytes of tables outside of HBM:\n" + "\n".join(sizes)]
 
 
 def bars(found: Sweep, axis: Axis, width: int = WIDTH) -> str:

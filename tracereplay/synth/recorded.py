@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from tracereplay.errors import NotComparableError
 from tracereplay.hardware.memory.placement import Tier
-from tracereplay.synth.sharding import Plan, Sharding
+from tracereplay.hardware.memory.tables import Sharding
+from tracereplay.synth.sharding import Plan
 from tracereplay.trace.embedding import RecordedLookup
 
 

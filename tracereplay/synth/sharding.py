@@ -8,20 +8,10 @@ of it and gradients are summed (names of TorchRec); hybrid, its frequent rows ar
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from tracereplay.errors import UsageError
-from tracereplay.hardware.memory.tables import EmbeddingTable, Shard
+from tracereplay.hardware.memory.tables import EmbeddingTable, Shard, Sharding
 from tracereplay.synth.architecture import Architecture
-
-
-class Sharding(StrEnum):
-    """How one table is spread."""
-
-    TABLE_WISE = "table-wise"
-    ROW_WISE = "row-wise"
-    DATA_PARALLEL = "data-parallel"
-    HYBRID = "hybrid"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from tracereplay.graph.model import Collective, DependencyGraph
 from tracereplay.graph.written import GraphWriter
 from tracereplay.hardware.collectives.schedules import Kind
 from tracereplay.hardware.memory.placement import Placement
+from tracereplay.hardware.memory.tables import Sharding
 from tracereplay.hardware.memory.traffic import Traffic, backward_traffic, forward_traffic
 from tracereplay.hardware.operators.work import OperatorClass, Work
 from tracereplay.synth.architecture import Architecture, Layer
 from tracereplay.synth.operation import Exchange, LayerWork, Operation, moved, product
-from tracereplay.synth.sharding import Plan, Sharding
+from tracereplay.synth.sharding import Plan
 from tracereplay.synth.software import BYTES_OF, Software
 from tracereplay.synth.volumes import volumes
 from tracereplay.trace.classify import WorkClass

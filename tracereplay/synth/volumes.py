@@ -16,9 +16,10 @@ the frequent ones through the all-reduce; every rank reads the indices of the wh
 from dataclasses import dataclass
 
 from tracereplay.errors import UsageError
+from tracereplay.hardware.memory.tables import Sharding
 from tracereplay.synth.architecture import Architecture
 from tracereplay.synth.hybrid import frequent
-from tracereplay.synth.sharding import Plan, Sharding
+from tracereplay.synth.sharding import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from tests.fakes.kineto import TraceFile
-from tests.fakes.lookups import looking_up, weights_of
+from tests.fakes.lookups import Lookups
 from tests.fakes.measurements import host_rows, measurements
 from tests.fakes.measurements import write as write_measurements
 from tests.fakes.workloads import late_peer, waits_longer
@@ -26,7 +26,7 @@ CLI = (DOCS / "reference" / "cli.md").read_text()
 JSON = (DOCS / "reference" / "json.md").read_text()
 IDEAL = ("--ideal", "stragglers")
 HARDWARE = ("hardware list", "hardware show", "hardware validate", "hardware calibrate")
-NAMED_BY_THE_JOB = re.compile(r"(edges|moved|by_class|by_kind)\.\w+")
+NAMED_BY_THE_JOB = re.compile(r"\b(edges|moved|by_class|by_kind)\.\w+|(unmoved_reasons)\..*")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 def printed_keys(capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
     main([*words, "--json"])
     found = leaves(json.loads(capsys.readouterr().out)["result"])
-    return {NAMED_BY_THE_JOB.sub(r"\1.<name>", key) for key in found}
+    return {NAMED_BY_THE_JOB.sub(lambda match: f"{match[1] or match[2]}.<name>", key) for key in found}
 
 
 def documented_keys(verb: str) -> set[str]:
@@ -214,9 +214,10 @@ def test_every_documented_key_of_whatif_is_printed(tmp_path: Path, capsys: pytes
     keys = printed_keys(capsys, "whatif", str(alone.write(tmp_path)), "--scale", "collective:*=0.5x", *IDEAL)
     keys |= printed_keys(capsys, "whatif", "sample_traces/dlrm_2rank", "--hardware", "zion")
     keys |= printed_keys(capsys, "whatif", whole_job(tmp_path), "--from", "dgx1-v100", "--hardware", "zion")
-    (tmp_path / "lookups").mkdir()
-    lookups = str(looking_up(weights_of(0, 4_500_000_000)).write(tmp_path / "lookups"))
-    keys |= printed_keys(capsys, "whatif", lookups, "--from", "dgx1-v100", "--set", "accelerator.hbm.capacity=2x")
+    tables = str(Lookups().lookup(0, host=100, cache=10).trace.write(tmp_path, "tables.json"))
+    asked = ["--set", "accelerator.hbm.capacity=2x", "--set", "fabric.scale_out.latency=2x"]
+    keys |= printed_keys(capsys, "whatif", tables, "--from", "dgx1-v100", *asked)
+    keys |= printed_keys(capsys, "whatif", tables, *asked)
 
     assert documented_keys("whatif") - keys == set()
 

@@ -56,6 +56,12 @@ def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
     assert set(chosen.tiers.values()) == {Tier.HBM}
 
 
+def test_what_is_of_recorded_jobs_has_no_place_beside_an_architecture(tmp_path: Path) -> None:
+    for body in ('[[table]]\nname = "t0"\nrows = 5', "[besides]\nactivations = 5"):
+        with pytest.raises(UsageError, match="are of a recorded job"):
+            read(tmp_path, f'schema = "tracereplay/placement/1"\n{body}')
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [

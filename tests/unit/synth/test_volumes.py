@@ -3,9 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracereplay.errors import UsageError
+from tracereplay.hardware.memory.tables import Sharding
 from tracereplay.synth.architecture import Architecture, parse_architecture
 from tracereplay.synth.presets import architecture_of, preset_named
-from tracereplay.synth.sharding import Plan, Sharding, TablePlan, balanced, plan_on, row_wise
+from tracereplay.synth.sharding import Plan, TablePlan, balanced, plan_on, row_wise
 from tracereplay.synth.volumes import volumes
 
 # Two ranks of 5 samples; D 4. t0 and t1 on rank 0, t2 on rank 1, t3 on both.

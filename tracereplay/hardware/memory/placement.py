@@ -151,7 +151,7 @@ def place(
         wanted = [tiers for _ in shards]
     else:
         wanted = [tiers.get(shard.table.name, Tier.HBM) for shard in shards]
-    placed = tuple(_placed(shard, tier, optimizer, policy.load_factor) for shard, tier in zip(shards, wanted, strict=True))
+    placed = tuple(placed_in(shard, tier, optimizer, policy.load_factor) for shard, tier in zip(shards, wanted, strict=True))
     local = [0] * len(besides)
     for one in placed:
         local[one.shard.rank] += one.local_bytes
@@ -167,19 +167,31 @@ def required(placement: Placement, platform: Platform) -> Placement:
     """
     if placement.fits:
         return placement
-    fullest = min(placement.ranks, key=lambda memory: memory.free)
+    hot = {one.shard.rank for one in placement.shards if one.tier is Tier.HBM} if platform.accelerator is not None else set()
+    leave = "--placement auto moves the coldest tables to host memory, cached puts a cache before it"
+    raise refusal(placement.ranks, placement.nodes, platform, dict.fromkeys(hot, leave))
+
+
+def refusal(
+    ranks: Sequence[RankMemory], nodes: Sequence[NodeMemory], platform: Platform, leave: Mapping[int, str]
+) -> HardwareError:
+    """What to say where memories, of which one at least is too small, do not hold what they have to: the fullest one, the bytes
+    missing and the nearest ways out; ``leave`` is the way that tables may leave a rank's own memory, where they may.
+    """
+    name, fullest = platform.description.name, min(ranks, key=lambda memory: memory.free)
     if fullest.free < 0:
         what = (
             f"rank {fullest.rank} needs {fullest.used:,} bytes ({fullest.tables:,} of tables, {fullest.besides.total:,} "
             f"besides) of {fullest.capacity:,}: {-fullest.free:,} bytes are missing"
         )
-        raise HardwareError(what, where=platform.description.name, hint="; ".join(_ways_out(placement, fullest, platform)))
-    node = min((n for n in placement.nodes if n.free is not None), key=lambda memory: memory.free or 0)
+        ways = [*_ways_out(ranks, fullest), *([leave[fullest.rank]] if fullest.rank in leave else [])]
+        return HardwareError(what, where=name, hint="; ".join(ways))
+    node = min((n for n in nodes if n.free is not None), key=lambda memory: memory.free or 0)
     what = (
-        f"node {node.node} needs {node.used:,} bytes of {node.tier} memory of {node.capacity:,}: {placement.missing:,} bytes "
+        f"node {node.node} needs {node.used:,} bytes of {node.tier} memory of {node.capacity:,}: {-(node.free or 0):,} bytes "
         "are missing"
     )
-    raise HardwareError(what, where=platform.description.name, hint="spread the tables over more nodes, or give fewer rows")
+    return HardwareError(what, where=name, hint="spread the tables over more nodes, or give fewer rows")
 
 
 def local_capacity(platform: Platform) -> int:
@@ -210,7 +222,8 @@ def _filled(shards: Sequence[Shard], besides: Sequence[Besides], optimizer: Opti
     return tiers
 
 
-def _placed(shard: Shard, tier: Tier, optimizer: Optimizer, load_factor: float) -> PlacedShard:
+def placed_in(shard: Shard, tier: Tier, optimizer: Optimizer, load_factor: float) -> PlacedShard:
+    """A shard in a tier; ``load_factor``: which part of its rows a cached one has in HBM."""
     state = shard.state_bytes(optimizer)
     size = shard.weight_bytes + state
     if tier is Tier.HBM:
@@ -227,12 +240,18 @@ def _placed(shard: Shard, tier: Tier, optimizer: Optimizer, load_factor: float) 
 
 def _nodes(placed: Iterable[PlacedShard], platform: Platform, width: int) -> list[NodeMemory]:
     """Host memories and disks that are used, by node of ``width`` ranks."""
+    sides = ((Tier.HOST, "host_bytes"), (Tier.SSD, "ssd_bytes"))
+    return node_memories(
+        ((one.shard.rank // width, tier, getattr(one, name)) for one in placed for tier, name in sides), platform
+    )
+
+
+def node_memories(taken: Iterable[tuple[int, Tier, int]], platform: Platform) -> list[NodeMemory]:
+    """Host memories and disks that are used; ``taken``: node, memory and bytes of whatever stands there."""
     used: dict[tuple[int, Tier], int] = {}
-    for one in placed:
-        for tier, size in ((Tier.HOST, one.host_bytes), (Tier.SSD, one.ssd_bytes)):
-            if size:
-                key = (one.shard.rank // width, tier)
-                used[key] = used.get(key, 0) + size
+    for node, tier, size in taken:
+        if size:
+            used[node, tier] = used.get((node, tier), 0) + size
     return [NodeMemory(node, tier, size, _shared_capacity(platform, tier)) for (node, tier), size in sorted(used.items())]
 
 
@@ -245,18 +264,16 @@ def _shared_capacity(platform: Platform, tier: Tier) -> int | None:
     return int(host.ssd.capacity.base) * int(host.ssd.count.value)
 
 
-def _ways_out(placement: Placement, fullest: RankMemory, platform: Platform) -> list[str]:
-    """What would make it fit, nearest first: rows, ranks, capacity, tiers."""
+def _ways_out(ranks: Sequence[RankMemory], fullest: RankMemory) -> list[str]:
+    """What would make it fit, nearest first: rows, ranks, capacity."""
     room = fullest.capacity - fullest.besides.total
     ways = []
     if room > 0 and fullest.tables:
         ways.append(f"with {_floor(room / fullest.tables):.1%} of the rows it fits")
-        total, most = sum(memory.tables for memory in placement.ranks), len(placement.ranks)
+        total, most = sum(memory.tables for memory in ranks), len(ranks)
         least = max(-(-total // room), most + 1)
         ways.append(f"at best {least:,} ranks hold it, if the tables are spread evenly")
     ways.append(f"--set accelerator.hbm.capacity={_ceiling(fullest.used / fullest.capacity):.2f}x")
-    if platform.accelerator is not None and any(one.tier is Tier.HBM for one in placement.of_rank(fullest.rank)):
-        ways.append("--placement auto moves the coldest tables to host memory, cached puts a cache before it")
     return ways
 
 

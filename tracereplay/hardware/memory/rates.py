@@ -23,6 +23,13 @@ class MemoryRate:
     binds: str
     unknown: tuple[str, ...] = ()
 
+    def spread(self, platform: Platform) -> tuple[float, float]:
+        """The ends of the range of what binds, as parts of what it is taken to be; 1 twice where it has none."""
+        fact = dict(platform.fields()).get(self.binds)
+        if not isinstance(fact, Measure) or fact.base is None or fact.base_range is None:
+            return 1.0, 1.0
+        return float(fact.base_range[0] / fact.base), float(fact.base_range[1] / fact.base)
+
 
 def sockets_of(platform: Platform) -> int:
     """How many sockets a node has.
@@ -90,6 +97,20 @@ def host_rate(platform: Platform, sharers: int, remote: bool = False) -> MemoryR
         )
     narrowest = min(terms, key=lambda term: term.bytes_per_s)
     return MemoryRate(narrowest.bytes_per_s, narrowest.binds, tuple(unknown))
+
+
+def hbm_rate(platform: Platform) -> MemoryRate:
+    """The accelerator's own memory.
+
+    Raises:
+        HardwareError: there is none, or its bandwidth is unknown.
+    """
+    hbm = None if platform.accelerator is None else platform.accelerator.hbm
+    found = None if hbm is None else _reached(hbm.achievable, hbm.bandwidth)
+    if found is None:
+        key = "accelerator.hbm.bandwidth"
+        raise HardwareError(f"{key} is unknown", where=platform.description.name, hint=_hint(key))
+    return MemoryRate(found[0], f"accelerator.hbm.{found[1]}")
 
 
 def ssd_rate(platform: Platform, sharers: int) -> MemoryRate:

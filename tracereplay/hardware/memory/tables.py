@@ -29,6 +29,15 @@ class Optimizer(StrEnum):
         return 1 if self is Optimizer.ROWWISE_ADAGRAD else 0
 
 
+class Sharding(StrEnum):
+    """How one table is spread over ranks."""
+
+    TABLE_WISE = "table-wise"
+    ROW_WISE = "row-wise"
+    DATA_PARALLEL = "data-parallel"
+    HYBRID = "hybrid"
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingTable:
     """One table. ``pooling`` is how many of its rows a sample sums up; ``skew`` the exponent of the Zipf law by which rows are

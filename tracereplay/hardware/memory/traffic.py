@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from tracereplay.hardware.memory.cache import hit_rate
 from tracereplay.hardware.memory.placement import PlacedShard, Tier
+from tracereplay.hardware.memory.rates import hbm_rate, host_rate, ssd_rate
 from tracereplay.hardware.memory.tables import Optimizer, state_bytes
+from tracereplay.hardware.platform import Platform
 
 # Disks are read in blocks: a row that is shorter costs a block.
 _BLOCK_BYTES = 4096
@@ -30,6 +32,38 @@ class Traffic:
     def times(self, factor: float) -> "Traffic":
         """That many times the traffic."""
         return Traffic(round(self.local_bytes * factor), round(self.host_bytes * factor), round(self.ssd_bytes * factor))
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """A time, and the least and the most that it may be over the ranges of what it rests on."""
+
+    likely: float
+    least: float
+    most: float
+
+    def __add__(self, other: "Seconds") -> "Seconds":
+        return Seconds(self.likely + other.likely, self.least + other.least, self.most + other.most)
+
+
+def seconds_of(traffic: Traffic, platform: Platform, sharers: int) -> Seconds:
+    """How long traffic keeps its memories busy, one after the other, while ``sharers`` accelerators of a node do the same.
+
+    Raises:
+        HardwareError: the bandwidth of a memory that is used is unknown.
+    """
+    ways = []  # a rate that nobody needs may be unknown
+    if traffic.local_bytes:
+        ways.append((traffic.local_bytes, hbm_rate(platform)))
+    if traffic.host_bytes:
+        ways.append((traffic.host_bytes, host_rate(platform, sharers)))
+    if traffic.ssd_bytes:
+        ways.append((traffic.ssd_bytes, ssd_rate(platform, sharers)))
+    total = Seconds(0.0, 0.0, 0.0)
+    for size, rate in ways:
+        likely, (low, high) = size / rate.bytes_per_s, rate.spread(platform)
+        total += Seconds(likely, likely / high, likely / low)
+    return total
 
 
 def lookups_of(placed: PlacedShard, samples: int) -> int:
