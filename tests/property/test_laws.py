@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fakes.jobs import graph_of
 from tests.fakes.kineto import TraceFile
-from tests.fakes.simulated import Program, jobs, programs, wild_jobs
+from tests.fakes.simulated import Action, Phase, Program, jobs, programs, wild_jobs
 from tracereplay.analyzers.accuracy import assess
 from tracereplay.analyzers.attribution import attribute
 from tracereplay.analyzers.overview import survey
@@ -100,8 +100,34 @@ def test_law_4_speeding_up_saves_at_most_the_path_s_share_and_slowing_down_costs
     slower = max(t.dur_ns for t in step_times(graph, replay(graph, apply(graph, [parse_scale(f"{selector}={k}x")]).timing)))
 
     rounding_ns = len(graph)
-    assert -rounding_ns <= before - faster <= (1 - 1 / k) * on_path_ns + rounding_ns
+    # The path is that of the longest step; work on it that another rank began before that step did saves, too.
+    assert -rounding_ns <= before - faster <= (1 - 1 / k) * (on_path_ns + begun_before_ns(graph)) + rounding_ns
     assert slower - before >= (k - 1) * on_path_ns - rounding_ns
+
+
+def begun_before_ns(graph: DependencyGraph) -> int:
+    """How long before the step that the attribution walks the first rank entered its own."""
+    steps = step_times(graph, replay(graph))
+    longest = max(steps, key=lambda t: t.dur_ns)
+    return longest.start_ns - min(t.start_ns for t in steps)
+
+
+def test_work_that_another_rank_began_before_the_longest_step_saves_in_it_too() -> None:
+    # Both steps take 54 µs. Rank 1 enters 10 µs earlier, and its product of 20 µs, for which rank 0 waits in the end, has run
+    # for 1 µs when rank 0 enters: 19 of it are on the path of rank 0's step, and half of all 20 are saved.
+    product = Action("launch", 3, 20)
+    phases = (
+        Phase(((product,), (product,)), None, 0),
+        Phase(((), (Action("sync", 1, 1),)), "all_to_all", 1),
+        Phase(((Action("sync", 7, 1),), ()), None, 1),
+    )
+    graph = build(Program(phases, (10, 0)).run())
+
+    halved = replay(graph, apply(graph, [parse_scale("class:gemm=0.5x")]).timing)
+
+    assert {p.name: p.ns for p in attribute(graph).parts}["gemm"] == 19_000
+    assert [t.dur_ns for t in step_times(graph, replay(graph))] == [54_000, 54_000]
+    assert [t.dur_ns for t in step_times(graph, halved)] == [44_000, 44_000]
 
 
 @LAW
